@@ -374,7 +374,7 @@ func (s *supervisor) fence(ctx context.Context, r Registration, c *member.Connec
 // link creates a member's caches and clients, and calls the session hook to add the controllers. It
 // does not start them.
 func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connection, fence *fencing.Fence) (*member.Link, error) {
-	held := &leafcache.Held{Limiter: c.Limiter}
+	held := &leafcache.Held{Limiter: c.Limiter, Seen: fence.Seen}
 	memberCache, err := leafcache.New(ctx, c, held, s.fleet.Scheme, s.fleet.HostID)
 	if err != nil {
 		return nil, err

@@ -20,8 +20,11 @@
 // therefore also raises the epoch within a leadership, every --fence-epoch-interval (5 min). The
 // epochs then disagree if a cluster is restored from an older state. If a member is restored from a
 // more recent state, the manager that has renewed the Lease since then detects the restore with its
-// next probe. It raises the epoch in the host's record, so that the next manager detects the
-// restore too. Until then, a step that uses the presence or absence of member objects as evidence
+// next probe. If it has not, the probe compares revisions: after a restore, the member's revision of a
+// kind is lower than the resourceVersions of later objects that the caches received (Seen). Such a
+// restore remains undetected if the member's writes have reached these resourceVersions again, or if
+// they are not numbers. The manager raises the epoch in the host's record, so that the next manager
+// detects the restore too. Until then, a step that uses the presence or absence of member objects as evidence
 // also reads the Lease (proof.MemberCurrent), after the reads that it depends on. Such steps
 // withdraw or delete a leaf claim that was never mirrored, or release a host PV whose leaf is gone.
 //

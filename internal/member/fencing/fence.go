@@ -55,6 +55,9 @@ type Fence struct {
 	known    *coordinationv1.Lease
 	next     int64
 	recorded int64
+	// seen are the revisions of the caches, and fenced are those of them that the last renewal covers.
+	// Both are guarded by mu.
+	seen, fenced revisions
 
 	// watched is the other holder's Lease when it was first read in its current state. Only Acquire
 	// uses it.
@@ -165,7 +168,13 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if wait := f.yield(lease); wait != nil {
 		return wait
 	}
-	if wentBack(lease, known) {
+	restored := wentBack(lease, known)
+	if !restored && lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity { // no other manager has renewed it since
+		if restored, err = f.lacks(ctx, f.unfenced()); err != nil {
+			return err
+		}
+	}
+	if restored {
 		if err := f.noteRestored(ctx, epoch.Of(lease)); err != nil {
 			return err
 		}
@@ -180,7 +189,13 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if record, err = f.lower(ctx, lease, record); err != nil {
 		return err
 	}
-	return f.take(ctx, lease, record, confirmed)
+	if err := f.take(ctx, lease, record, confirmed); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen, f.fenced = nil, nil // the next link has new caches
+	return nil
 }
 
 // yield returns why the fence must not take a Lease that another manager holds. It returns nil once

@@ -3,6 +3,7 @@ package fencing
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -26,7 +27,7 @@ func (f *Fence) Renew(ctx context.Context) error {
 	if lease == nil {
 		return fmt.Errorf("renew the fence: %w", guarded.ErrFenced)
 	}
-	sent := f.clock.Now()
+	sent, since := f.clock.Now(), f.unfenced()
 	renewed, err := f.renew(ctx, lease, sent)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		if lease, err = f.reread(ctx); err != nil {
@@ -38,10 +39,27 @@ func (f *Fence) Renew(ctx context.Context) error {
 		return access.ExplainWrite("renew the fence", f.name(), f.namespace, err)
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.lease != nil {
 		f.lease, f.renewed, f.known = renewed, sent, renewed
 	}
+	f.mu.Unlock()
+	restored, err := f.lacks(ctx, since)
+	if err != nil {
+		return err
+	}
+	if restored {
+		f.Drop()
+		if err := f.noteRestored(ctx, epoch.Of(renewed)); err != nil {
+			return err
+		}
+		return access.Problemf(v1alpha1.ReasonMemberRestored, "the member's revision is lower than that of objects that this manager has received: the member was restored. Xylem reconnects, and then reports what to confirm")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fenced == nil {
+		f.fenced = revisions{}
+	}
+	maps.Copy(f.fenced, since)
 	return nil
 }
 
@@ -213,7 +231,7 @@ func wentBack(lease, known *coordinationv1.Lease) bool {
 }
 
 // MemberCurrent returns nil if a live read of the member, started after the call, shows that it
-// has not been restored since this process last renewed the Lease. Otherwise, the error wraps
+// has not been restored while this process held the Lease. Otherwise, the error wraps
 // guarded.ErrFenced. The next renewal detects the restore too, and ends the link.
 func (f *Fence) MemberCurrent(ctx context.Context) error {
 	f.mu.RLock()
@@ -225,6 +243,13 @@ func (f *Fence) MemberCurrent(ctx context.Context) error {
 	}
 	if lease == nil || known == nil || epoch.Older(lease, known) {
 		return fmt.Errorf("%w: the member's Lease lacks the last renewal, so the member may have been restored", guarded.ErrFenced)
+	}
+	restored, err := f.lacks(ctx, f.unfenced())
+	if err != nil {
+		return fmt.Errorf("prove that the member was not restored: %w", err)
+	}
+	if restored {
+		return fmt.Errorf("%w: the member's revision has decreased, so the member was restored", guarded.ErrFenced)
 	}
 	return nil
 }

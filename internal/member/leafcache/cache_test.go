@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,7 +13,9 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,6 +75,31 @@ func TestReduceCapacity(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// The fence compares the resourceVersions of all objects that the member sends, including deleted ones.
+func TestObjectsAreSeen(t *testing.T) {
+	var seen []string
+	h := &Held{Limiter: budget.NewLimiter(budget.DefaultLimits, clientgoscheme.Scheme), Seen: func(object runtime.Object) {
+		if pod, ok := object.(*corev1.Pod); ok {
+			seen = append(seen, pod.ResourceVersion)
+		}
+	}}
+	of := func(version string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: version}}
+	}
+	c := h.newCounted(&toolscache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+		return &corev1.PodList{Items: []corev1.Pod{*of("1")}}, nil
+	}}, dropManagedFields)
+	if _, err := c.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for version, kind := range map[string]watch.EventType{"2": watch.Added, "3": watch.Modified, "4": watch.Deleted} {
+		c.event(watch.Event{Type: kind, Object: of(version)})
+	}
+	if slices.Sort(seen); !slices.Equal(seen, []string{"1", "2", "3", "4"}) {
+		t.Errorf("seen are %v, want all 4", seen)
 	}
 }
 

@@ -33,9 +33,17 @@ const (
 // exceed the limit.
 type Held struct {
 	Limiter *budget.Limiter
+	// Seen, if set, is called with each object that the member sends, or sends as deleted.
+	Seen func(runtime.Object)
 
 	mu    sync.Mutex
 	total int64
+}
+
+func (h *Held) see(object runtime.Object) {
+	if h.Seen != nil {
+		h.Seen(object)
+	}
 }
 
 // add adds to the total, and returns an error if the caches exceed their limit.
@@ -175,6 +183,7 @@ func (c *counted) event(event watch.Event) (watch.Event, bool) {
 	case watch.Added, watch.Modified:
 		event.Object, err = c.keep(event.Object)
 	case watch.Deleted:
+		c.held.see(event.Object)
 		c.drop(event.Object)
 	case watch.Bookmark:
 		if object, failed := meta.Accessor(event.Object); failed == nil && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
@@ -206,6 +215,7 @@ func (c *counted) end() {
 
 // keep reduces an object and counts it.
 func (c *counted) keep(object runtime.Object) (runtime.Object, error) {
+	c.held.see(object)
 	reduced, err := c.reduce(object)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -394,6 +395,39 @@ var _ = Describe("the fence", func() {
 		Expect(b.MayDestroy()).To(MatchError(guarded.ErrSuspended))
 		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
 	}, NodeTimeout(timeout))
+
+	// The caches received objects after the last renewal, and the restored member has neither.
+	DescribeTable("detects that the member was restored to a state with the last renewal (I2)", func(ctx SpecContext, detect func(context.Context, *fencing.Fence)) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		var pods corev1.PodList
+		Expect(api.List(ctx, &pods)).To(Succeed())
+		a.Seen(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: pods.ResourceVersion}})
+		w.clock.Step(time.Second)
+		Expect(a.MemberCurrent(ctx)).To(Succeed())
+		Expect(a.Renew(ctx)).To(Succeed())
+
+		a.Seen(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: pods.ResourceVersion + "0"}})
+		w.clock.Step(time.Second)
+		Expect(a.MemberCurrent(ctx)).To(MatchError(guarded.ErrFenced))
+		detect(ctx, a)
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+		Expect(a.MemberCurrent(ctx)).To(Succeed())
+		w.clock.Step(time.Second)
+		Expect(a.Renew(ctx)).To(Succeed())
+
+		By("confirming the restore")
+		Expect(a.Acquire(ctx, token(a.Suspended()))).To(Succeed())
+		Expect(a.MayDestroy()).To(Succeed())
+	},
+		Entry("with the next renewal", func(ctx context.Context, a *fencing.Fence) {
+			Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
+		}, NodeTimeout(timeout)),
+		Entry("when the manager reconnects", func(_ context.Context, a *fencing.Fence) { a.Drop() }, NodeTimeout(timeout)),
+	)
 
 	// Acquire writes to the host twice: the intent (1) and the fact (2). It writes to the member once:
 	// the Lease (1).

@@ -81,7 +81,10 @@ func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *
 			elsewhere := r.Namespace != "" && r.Namespace != namespace
 			// Skip requests for all objects at intervals, and for leftovers of earlier stories.
 			// Each probe also reads the host's revision with a list of one registration.
-			shared := r.Resource == "clusterregistrations/status" || r.Resource == "clusterregistrations" || r.Resource == "namespaces"
+			// After new objects of a member, it reads the member's revision with lists in Xylem's namespace, and
+			// one of volumes.
+			revision := side == "member" && r.Verb == "list" && r.Resource == "persistentvolumes"
+			shared := revision || r.Resource == "clusterregistrations/status" || r.Resource == "clusterregistrations" || r.Resource == "namespaces"
 			if elsewhere || shared || r.Verb == "watch" {
 				continue
 			}

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -274,26 +273,12 @@ func hostWalks() {
 
 	It("restores the host within an epoch while a manager runs, and a claim that is deleted afterwards keeps its disk (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
-		earlier := ptr.Deref(suite.Fence(ctx, x, one).Spec.HolderIdentity, "")
-		Expect(x.Manager.Stop()).To(Succeed())
-		By("running a manager that probes once a minute, and whose epoch does not end")
-		manager, err := x.AnotherManager(ctx, "one-epoch", x.Fleet.Host, "--fence-epoch-interval=24h", "--fence-duration=3m", "--probe-interval=1m")
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(manager.Stop()).To(Succeed())
-			Expect(x.Manager.Start(ctx)).To(Succeed())
-		}, NodeTimeout(settle))
-		Expect(manager.Start(ctx)).To(Succeed())
-		// A busy manager may end without releasing the fence, which then expires after its
-		// duration.
-		Eventually(ctx, func() string { return ptr.Deref(suite.Fence(ctx, x, one).Spec.HolderIdentity, "") }).WithTimeout(storyTime).Should(And(Not(BeEmpty()), Not(Equal(earlier))))
-		well(ctx, one)
-		well(ctx, two)
+		manager := probesRarely(ctx)
 		volume := s.use(ctx, "old", nodeOne)
 		backup, err := x.Fleet.Host.Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		s.use(ctx, "new", nodeOne)
-		busy(ctx)
+		busy(ctx, x.Host)
 
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
 		By("deleting a claim before the restore is reported")

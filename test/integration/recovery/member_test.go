@@ -3,6 +3,7 @@ package recovery_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -164,6 +165,35 @@ func memberWalks() {
 		}
 		Expect(s.destroyed(one)).To(BeZero())
 	}, SpecTimeout(storyTime))
+
+	It("restores a member from a backup with the last renewal of its fence, and the manager detects this (I2, I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		manager := probesRarely(ctx)
+		renewed := func() time.Time { return suite.Fence(ctx, x, one).Spec.RenewTime.Time }
+		before := renewed()
+		Eventually(ctx, renewed).WithTimeout(storyTime).ShouldNot(Equal(before))
+		before = renewed()
+		backup, err := x.Fleet.Member(one).Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		busy(ctx, x.Member(one))
+		volume := s.use(ctx, "new", nodeOne)
+		Expect(renewed()).To(Equal(before), "the backup must contain the last renewal")
+
+		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
+		registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonMemberRestored, v1alpha1.AnnotationConfirmRestore))
+		Expect(manager.Done()).NotTo(BeClosed())
+		until[corev1.Pod](ctx, s, x.Host, "new", phase(corev1.PodFailed))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "new", HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ClaimPlaced), HaveField("Reason", v1alpha1.ReasonVolumeLost)))))
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
+		Expect(s.disks(one, "new")).To(HaveLen(1))
+
+		By("confirming the restore")
+		s.remove(ctx, "new")
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonMemberRestored)
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		Expect(s.destroyed(one)).To(BeZero())
+	}, SpecTimeout(2*storyTime))
 
 	It("abandons a member that is lost permanently (I2, I7)", func(ctx SpecContext) {
 		const lost, node = "cluster40", "kosmos-cluster40"

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -232,17 +233,37 @@ func (s *story) destroyed(member string) int {
 	return book(member).ForNamespace(s.namespace).Count(ledger.DeleteVolume)
 }
 
-// busy writes to the host until its revision is far beyond a backup's revision, so that after the
-// restore, the writes of the host's own controllers do not reach the current revision again.
-func busy(ctx context.Context) {
+// busy writes to a cluster until its revision is far beyond a backup's revision, so that after the
+// restore, the writes of the cluster's own controllers do not reach the current revision again.
+func busy(ctx context.Context, c *harness.Cluster) {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "busy-"}}
-	Expect(x.Host.API.Create(ctx, config)).To(Succeed())
+	Expect(c.API.Create(ctx, config)).To(Succeed())
 	for i := range 500 {
 		body := fmt.Sprintf(`{"data":{"n":"%d"}}`, i)
-		Expect(x.Host.API.Patch(ctx, config, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
+		Expect(c.API.Patch(ctx, config, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
 	}
-	Expect(x.Host.API.Delete(ctx, config)).To(Succeed())
+	Expect(c.API.Delete(ctx, config)).To(Succeed())
+}
+
+// probesRarely runs another manager instead, which probes once a minute and whose epoch does not end.
+func probesRarely(ctx context.Context) *harness.Manager {
+	GinkgoHelper()
+	holder := func() string { return ptr.Deref(suite.Fence(ctx, x, one).Spec.HolderIdentity, "") }
+	earlier := holder()
+	Expect(x.Manager.Stop()).To(Succeed())
+	manager, err := x.AnotherManager(ctx, "one-epoch", x.Fleet.Host, "--fence-epoch-interval=24h", "--fence-duration=3m", "--probe-interval=1m")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(manager.Stop()).To(Succeed())
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+	}, NodeTimeout(settle))
+	Expect(manager.Start(ctx)).To(Succeed())
+	// A busy manager may end without releasing the fence, which then expires after its duration.
+	Eventually(ctx, holder).WithTimeout(storyTime).Should(And(Not(BeEmpty()), Not(Equal(earlier))))
+	well(ctx, one)
+	well(ctx, two)
+	return manager
 }
 
 // recorded waits until the host's record of a member's fence lists a released or missing object.
