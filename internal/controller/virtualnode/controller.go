@@ -152,12 +152,13 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	if err != nil {
 		return o, err
 	}
-	if !o.leaving() || o.node == nil {
-		r.await(name, "")
-	} else {
-		// Record the Node before its Pods are counted, so that no deletion is missed.
-		r.await(name, o.node.Name)
-		if o.pods, err = r.podsOn(ctx, o.node.Name, o.registration == nil, o.state.Removed); err != nil {
+	node := ""
+	if o.leaving() {
+		node = o.nodeName()
+	}
+	r.await(name, node) // before the Pods are counted, so that no deletion is missed
+	if node != "" {
+		if o.pods, err = r.podsOn(ctx, node, o.registration == nil, o.state.Removed); err != nil {
 			return o, err
 		}
 	}

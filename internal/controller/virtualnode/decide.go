@@ -19,8 +19,8 @@ type observed struct {
 	// node is the Node with the registration's node name, even if it is foreign, or the Node
 	// of a registration that is gone. It may be nil.
 	node *corev1.Node
-	// pods is the number of Pods bound to the Node. They are counted only if the Node may
-	// have to be deleted.
+	// pods is the number of Pods bound to the Node, even if somebody has deleted it. They are counted
+	// only if the registration is leaving.
 	pods  int
 	state fleet.State
 	known bool // whether the fleet has the registration
@@ -42,6 +42,17 @@ func (o observed) leaving() bool {
 // cluster.
 func (o observed) named() bool {
 	return o.registration == nil || o.node.Labels[v1alpha1.LabelCluster] == o.registration.Name
+}
+
+// nodeName returns the name of the Node, whether or not it exists, or "" if there is none.
+func (o observed) nodeName() string {
+	switch {
+	case o.node != nil:
+		return o.node.Name
+	case o.registration != nil && o.registration.Status.ClusterID != "":
+		return o.registration.NodeName()
+	}
+	return ""
 }
 
 // clusterID returns the cluster ID that the Node represents. It is the recorded one, because
@@ -83,9 +94,9 @@ func decide(o observed) decision {
 		return decision{} // the member's identity is not recorded yet
 	case nodes.Taken(o.node, o.clusterID()):
 		return decision{taken: !o.leaving(), again: takenAgain(o)}
-	case o.leaving() && (o.node == nil || !o.named()):
+	case o.leaving() && (o.node == nil && o.pods == 0 || o.node != nil && !o.named()):
 		return decision{}
-	case o.leaving() && o.pods == 0 && cordoned(o):
+	case o.leaving() && o.node != nil && o.pods == 0 && cordoned(o):
 		return decision{do: remove{}}
 	case o.node == nil:
 		node := newNode(o)

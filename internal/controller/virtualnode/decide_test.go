@@ -157,6 +157,9 @@ func TestDecide(t *testing.T) {
 		"no ready node in the member":                   {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "patch tainted"},
 		"all of the member's nodes are cordoned":        {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
 		"deregistering, and the Node was never created": {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
+		"deregistering, and somebody deleted the Node to which Pods are bound (I2)": {observed: seen(func(o *observed) {
+			o.registration, o.pods = registration(deleting), 1
+		}), want: "create Ready=True"},
 		"deregistering, and the Node is not cordoned yet": {observed: seen(func(o *observed) {
 			o.registration, o.node = registration(deleting), ready
 		}), want: "patch cordoned"},

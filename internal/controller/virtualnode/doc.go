@@ -14,7 +14,9 @@
 // leader, or a short network outage must not make every Pod unready.
 //
 // Xylem deletes a Node when its registration is being deleted and none of the host's Pods are bound
-// to it, except those of DaemonSets, which are never pushed. If a registration is gone without
+// to it, except those of DaemonSets, which are never pushed. If somebody deletes the Node before, Xylem
+// creates it again: the host's Pod garbage collector deletes the Pods of a missing Node, and nobody
+// would then have to confirm the deregistration. If a registration is gone without
 // deregistration, because someone removed its finalizer, this does not prove that its Pods have
 // ended. The Node then remains and is reported as away until the last Pod is gone or the cluster is
 // registered again under that name.

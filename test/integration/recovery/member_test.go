@@ -384,8 +384,10 @@ func memberWalks() {
 		needed := HaveField("Status.Conditions", ContainElement(And(
 			HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonConfirmationNeeded))))
 		registration(ctx, one, needed)
-		Expect(x.Host.API.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeOne}})).To(Succeed())
-		gone[corev1.Node](ctx, s, x.Host, nodeOne)
+		deleted := until[corev1.Node](ctx, s, x.Host, nodeOne, Not(BeNil()))
+		Expect(x.Host.API.Delete(ctx, deleted)).To(Succeed())
+		// The host's Pod garbage collector deletes the Pods of a missing Node, and nobody would then have to confirm.
+		until[corev1.Node](ctx, s, x.Host, nodeOne, And(HaveField("UID", Not(Equal(deleted.UID))), HaveField("Spec.Unschedulable", BeTrue())))
 		s.goesOn(ctx, nodeTwo)
 		registration(ctx, one, needed)
 		until[corev1.Pod](ctx, s, x.Member(one), "data", HaveField("DeletionTimestamp", BeNil()))
