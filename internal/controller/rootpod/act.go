@@ -296,7 +296,11 @@ func (r *reconciler) markPushed(ctx context.Context, o lifecycle.Observed) error
 			return err
 		}
 	}
-	return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.Leaf, r.Member), o.Leaf.UID, r.Clock.Now()))
+	reason, message := v1alpha1.ReasonPushed, pushedMessage(o.Leaf, r.Member)
+	if o.Unbindable() {
+		reason, message = corev1.PodReasonUnschedulable, message+unbindableMessage(r.Member)
+	}
+	return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionTrue, reason, message, o.Leaf.UID, r.Clock.Now()))
 }
 
 // markWithdrawn reports that the root's leaf is gone and never started, and removes the leaf's UID, so
@@ -355,6 +359,11 @@ func (r *reconciler) unmarked(ctx context.Context, o lifecycle.Observed) (bool, 
 // copyingMessage returns the message of the Pushed condition while objects are not copied yet.
 func copyingMessage(objects []string, registration string) string {
 	return fmt.Sprintf("waiting for copies in member %q (%s). If the member rejects a copy, the Pod's events show why", registration, strings.Join(objects, ", "))
+}
+
+// unbindableMessage is added to that message while the scheduler cannot bind the Pod.
+func unbindableMessage(m mirror.Member) string {
+	return fmt.Sprintf(", where its containers run or may start, although the host's scheduler cannot bind it to node %q (see condition PodScheduled). A drain of the node does not end it. Let the node accept the Pod, for example with `kubectl uncordon`, or delete the Pod", m.NodeName)
 }
 
 // pushedMessage returns the message of the Pushed condition, which names the leaf.

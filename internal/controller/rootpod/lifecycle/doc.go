@@ -11,6 +11,10 @@
 // nomination (podstatus.NominationLost). In that case, and for schedulers that do not nominate
 // nodes, Next checks whether the Pod fits the node.
 //
+// If an admin cordons the node before the scheduler has bound the root, and the scheduler restarts, it
+// cannot bind the root, and a drain does not evict an unbound Pod. The leaf may run, so it stays, and the
+// root's condition xylem.io/Pushed reports this (Unbindable).
+//
 // # A Pod runs only once
 //
 // The condition xylem.io/Pushed records the UID of the leaf that runs for a root. Xylem never

@@ -253,7 +253,7 @@ func (o Observed) current() Decision {
 	if d := o.ended(); d != nil {
 		return d
 	}
-	if podstatus.Pushed(o.Root) != corev1.ConditionTrue || o.Root.Annotations[v1alpha1.AnnotationLeafUID] == "" {
+	if podstatus.Pushed(o.Root) != corev1.ConditionTrue || o.Root.Annotations[v1alpha1.AnnotationLeafUID] == "" || o.shownUnbindable() {
 		return MarkPushed{} // earlier versions recorded no UID
 	}
 	if o.Leaf.DeletionTimestamp == nil && !podstatus.Finished(o.Leaf) && !podstatus.Finished(o.Root) {
@@ -315,13 +315,34 @@ func (o Observed) early() Decision {
 			return Remove{Why: fmt.Sprintf("claim %q is bound to volume %q, which is not in member %q", c.Name, c.Volume.Name, o.Member.Registration)}
 		}
 	}
-	if podstatus.Pushed(o.Root) != corev1.ConditionTrue || mirror.ReporterOf(o.Root).ClusterID != o.Member.ClusterID {
+	if !o.recorded() {
 		return MarkPushed{}
 	}
 	if copied := o.uncopied(); copied != nil && o.Leaf.Spec.NodeName == "" {
 		return copied
 	}
 	return Nothing{}
+}
+
+// recorded reports whether the root's condition describes its early leaf.
+func (o Observed) recorded() bool {
+	return podstatus.Pushed(o.Root) == corev1.ConditionTrue && mirror.ReporterOf(o.Root).ClusterID == o.Member.ClusterID && o.shownUnbindable() == o.Unbindable()
+}
+
+// Unbindable reports whether a leaf that has a node in the member runs, or may run, although the host's
+// scheduler cannot bind the root to the virtual node. For example, an admin cordoned the node while the
+// scheduler restarted.
+func (o Observed) Unbindable() bool {
+	scheduled := podstatus.Condition(o.Root.Status.Conditions, corev1.PodScheduled)
+	return o.Root.Spec.NodeName == "" && o.Leaf.Spec.NodeName != "" &&
+		scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable &&
+		(o.Node == nil || !placement.Schedulable(o.Root, o.Node))
+}
+
+// shownUnbindable reports whether the root's condition shows that the scheduler cannot bind the root.
+func (o Observed) shownUnbindable() bool {
+	shown := podstatus.Condition(o.Root.Status.Conditions, v1alpha1.PodPushed)
+	return shown != nil && shown.Status == corev1.ConditionTrue && shown.Reason == corev1.PodReasonUnschedulable
 }
 
 // sameCluster reports whether another node belongs to this member's cluster. Two registrations of

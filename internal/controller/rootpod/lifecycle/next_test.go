@@ -142,6 +142,23 @@ func copyBound() lifecycle.Claim {
 
 func leafOnNode(o *lifecycle.Observed) { o.Leaf.Spec.NodeName = "worker-1" }
 
+func cordoned(o *lifecycle.Observed) { o.Node.Spec.Unschedulable = true }
+
+// unschedulable is the host scheduler's report that the Pod fits no node.
+func unschedulable(o *lifecycle.Observed) {
+	o.Root.Status.Conditions = append(o.Root.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+}
+
+// shownUnbindable is the report that the scheduler cannot bind the root of a leaf.
+func shownUnbindable(o *lifecycle.Observed) {
+	for i := range o.Root.Status.Conditions {
+		if o.Root.Status.Conditions[i].Type == v1alpha1.PodPushed {
+			o.Root.Status.Conditions[i].Reason = corev1.PodReasonUnschedulable
+		}
+	}
+}
+
 func leaving(o *lifecycle.Observed) { o.Member.Leaving = true }
 
 func leafGoing(o *lifecycle.Observed) { o.Leaf.DeletionTimestamp = &metav1.Time{} }
@@ -240,6 +257,18 @@ func TestDecide(t *testing.T) {
 		"the scheduler chose the node of the cluster's other registration":       {seen(running, pushed(here, corev1.ConditionTrue), claims(askedOn("kosmos-renamed")), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
 		"the root finished before it was bound: its leaf is removed": {
 			seen(running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended with phase Failed"}},
+		"the node was cordoned, so the scheduler cannot bind the Pod of an early leaf": {
+			seen(running, leafOnNode, pushed(here, corev1.ConditionTrue), unschedulable, cordoned), lifecycle.MarkPushed{}},
+		"the scheduler cannot bind the Pod of an early leaf, as reported: no write (I5)": {
+			seen(running, leafOnNode, pushed(here, corev1.ConditionTrue), unschedulable, cordoned, shownUnbindable), lifecycle.Nothing{}},
+		"the scheduler cannot bind the Pod of an early leaf, which has no node in the member": {
+			seen(running, pushed(here, corev1.ConditionTrue), unschedulable, cordoned), lifecycle.Nothing{}},
+		"the scheduler could not bind the Pod of an early leaf, and tries again": {
+			seen(running, leafOnNode, pushed(here, corev1.ConditionTrue), unschedulable), lifecycle.Nothing{}},
+		"the node was uncordoned": {
+			seen(running, leafOnNode, pushed(here, corev1.ConditionTrue), unschedulable, shownUnbindable), lifecycle.MarkPushed{}},
+		"the scheduler has bound the Pod that it could not bind before": {
+			seen(onNode, running, leafOnNode, pushed(here, corev1.ConditionTrue), shownUnbindable), lifecycle.MarkPushed{}},
 		"the early leaf is already being deleted":                                                       {seen(running, leafDeleted(nil), claims(asked("data", there))), lifecycle.Nothing{}},
 		"the early leaf was withdrawn: the Pod may be pushed again (I6)":                                {seen(pushed(here, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
 		"the Pod was withdrawn, and the scheduler chose this node again: it is pushed again":            {seen(pushed(here, corev1.ConditionFalse)), leaf},
