@@ -254,16 +254,19 @@ func probesRarely(ctx context.Context) *harness.Manager {
 	Expect(x.Manager.Stop()).To(Succeed())
 	manager, err := x.AnotherManager(ctx, "one-epoch", x.Fleet.Host, "--fence-epoch-interval=24h", "--fence-duration=3m", "--probe-interval=1m")
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(manager.Stop()).To(Succeed())
-		Expect(x.Manager.Start(ctx)).To(Succeed())
-	}, NodeTimeout(settle))
+	DeferCleanup(replaceManager, manager, NodeTimeout(settle))
 	Expect(manager.Start(ctx)).To(Succeed())
 	// A busy manager may end without releasing the fence, which then expires after its duration.
 	Eventually(ctx, holder).WithTimeout(storyTime).Should(And(Not(BeEmpty()), Not(Equal(earlier))))
 	well(ctx, one)
 	well(ctx, two)
 	return manager
+}
+
+// replaceManager runs the usual manager again.
+func replaceManager(ctx SpecContext, manager *harness.Manager) {
+	Expect(manager.Stop()).To(Succeed())
+	Expect(x.Manager.Start(ctx)).To(Succeed())
 }
 
 // recorded waits until the host's record of a member's fence lists a released or missing object.
