@@ -17,6 +17,10 @@
 //     Xylem's root_pod all reject such a Pod. After the deletion has begun, the command calculates
 //     the checksum again. So no write reaches the old disk after its last checksum, and the two
 //     disks never diverge.
+//   - The copy overwrites only a volume that the other member provisioned for the second claim. No
+//     existing volume of the host is bound to that claim (pvc.SelectsNone). If the member binds the
+//     leaf claim to one of its own existing volumes, the move ends before it writes to the volume, and
+//     sets the volume's policy to Retain.
 //   - Both PersistentVolumes in the host have policy Retain before the claim is deleted, and the
 //     old volume keeps that policy.
 //
@@ -25,5 +29,6 @@
 // transfer (the data). Package host is the client that they share.
 //
 // The labels and annotations of a move have the prefix move.xylem.io/, because only the manager can
-// write keys with the prefix xylem.io/. No controller reads keys with the prefix move.xylem.io/.
+// write keys with the prefix xylem.io/. No controller reads labels or annotations with the prefix
+// move.xylem.io/.
 package move

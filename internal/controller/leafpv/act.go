@@ -142,6 +142,7 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 	}
 	host := hostpv.Mirror(s.Leaf, s.Root, policy, r.Member)
 	host.Name = s.HostName(s.Root)
+	hostpv.RecordProvisioned(host, s.Leaf, s.Claim)
 	if err := r.share(ctx, s, host); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -84,6 +85,25 @@ func recordSource(in map[string]string, leaf *corev1.PersistentVolume) {
 			in[key] = plain
 		}
 	}
+}
+
+// RecordProvisioned records, in the host PV that Mirror returned, that the leaf PV was provisioned for
+// the root's leaf claim. It records nothing if the member bound the leaf claim to a leaf PV that
+// existed before: the PV controller and the scheduler annotate such a PV, and one that Xylem or an
+// admin reserved is older than the leaf claim, or has no provisioner.
+func RecordProvisioned(host, leaf *corev1.PersistentVolume, leafClaim *corev1.PersistentVolumeClaim) {
+	if HeldBy(leaf, leafClaim) && leaf.Annotations[annotationProvisionedBy] != "" &&
+		!metav1.HasAnnotation(leaf.ObjectMeta, volumehelpers.AnnBoundByController) &&
+		!leaf.CreationTimestamp.Before(&leafClaim.CreationTimestamp) {
+		host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeProvisionedFor] = string(host.Spec.ClaimRef.UID)
+	}
+}
+
+// ProvisionedFor reports whether Xylem created a host PV for a claim, and the member provisioned its
+// leaf PV for that claim. The record is immutable, because the source of a PV is.
+func ProvisionedFor(host *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	_, _, _, ours := LeafOf(host)
+	return ours && !Imported(host) && HeldBy(host, claim) && host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeProvisionedFor] == string(claim.UID)
 }
 
 // SourceOf returns the driver and the volume handle of the leaf PV that a host PV records. A host PV

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -280,5 +281,42 @@ func TestCapacityOutOfRange(t *testing.T) {
 	}
 	if again := Mirror(leaf, root, corev1.PersistentVolumeReclaimRetain, mirrortest.Member); again.Spec.Capacity != nil {
 		t.Error("the host PV has a capacity, want none")
+	}
+}
+
+func TestRecordProvisioned(t *testing.T) {
+	created := metav1.NewTime(time.Unix(1000, 0))
+	for name, tc := range map[string]struct {
+		change func(leaf *corev1.PersistentVolume, leafClaim *corev1.PersistentVolumeClaim)
+		want   bool
+	}{
+		"provisioned for the leaf claim": {func(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {}, true},
+		"an Available volume, bound by the member": {func(leaf *corev1.PersistentVolume, _ *corev1.PersistentVolumeClaim) {
+			leaf.Annotations["pv.kubernetes.io/bound-by-controller"] = "yes"
+		}, false},
+		"older than the leaf claim": {func(leaf *corev1.PersistentVolume, _ *corev1.PersistentVolumeClaim) {
+			leaf.CreationTimestamp = metav1.NewTime(created.Add(-time.Second))
+		}, false},
+		"not created by a provisioner": {func(leaf *corev1.PersistentVolume, _ *corev1.PersistentVolumeClaim) {
+			delete(leaf.Annotations, annotationProvisionedBy)
+		}, false},
+		"of another leaf claim": {func(_ *corev1.PersistentVolume, leafClaim *corev1.PersistentVolumeClaim) { leafClaim.UID = "other" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			leaf, leafClaim := leafVolume(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "leaf-claim-uid", CreationTimestamp: created}}
+			leaf.CreationTimestamp = created
+			tc.change(leaf, leafClaim)
+			host := Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
+			RecordProvisioned(host, leaf, leafClaim)
+			if got := ProvisionedFor(host, root); got != tc.want {
+				t.Errorf("ProvisionedFor returned %t, want %t", got, tc.want)
+			}
+			reused := root.DeepCopy()
+			reused.UID, host.Spec.ClaimRef.UID = "reused", "reused"
+			if ProvisionedFor(host, reused) {
+				t.Error("ProvisionedFor accepts another claim that uses the volume later")
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,10 +32,24 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 			Message: "the claim cannot be created in a member: " + strings.Join(refused, "; "),
 		}
 	}
+	if equality.Semantic.DeepEqual(leaf.Spec.Selector, SelectsNone()) {
+		leaf.Spec.Selector = nil
+	}
 	leaf.Spec.StorageClassName = fields.Clone(class)
 	leaf.Spec.VolumeAttributesClassName = nil
 	mirror.OriginFor(m.HostID, root).Stamp(leaf)
 	return leaf, nil
+}
+
+// SelectsNone returns a selector that contradicts itself. A claim with this selector is never bound to
+// an Available volume of the host, but gets a new volume: the scheduler and the PV controller apply a
+// selector only to existing volumes. The leaf claim lacks the selector, because provisioners reject
+// claims with a selector.
+func SelectsNone() *metav1.LabelSelector {
+	const key = v1alpha1.MovePrefix + "none"
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: key, Operator: metav1.LabelSelectorOpExists}, {Key: key, Operator: metav1.LabelSelectorOpDoesNotExist},
+	}}
 }
 
 // WithSource returns a leaf claim that records the UID of its data source in the host.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -67,6 +68,35 @@ func TestTranslateClaim(t *testing.T) {
 	named := WithVolume(got, "pv-7")
 	if named.Spec.VolumeName != "pv-7" || got.Spec.VolumeName != "" {
 		t.Errorf("WithVolume: copy has %q, original %q; want pv-7 in the copy only", named.Spec.VolumeName, got.Spec.VolumeName)
+	}
+}
+
+// A claim of the host that must not be bound to an existing volume has a selector that no volume
+// matches. Only that selector is omitted, because a provisioner would reject it.
+func TestTranslateSelector(t *testing.T) {
+	users := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
+	for name, tc := range map[string]struct{ root, leaf *metav1.LabelSelector }{
+		"a user's":     {users, users},
+		"selects none": {SelectsNone(), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaf, err := Translate(mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{Selector: tc.root}), nil, mirrortest.Member)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.leaf, leaf.Spec.Selector); diff != "" {
+				t.Errorf("the leaf claim's selector (-want +got):\n%s", diff)
+			}
+		})
+	}
+	selector, err := metav1.LabelSelectorAsSelector(SelectsNone())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, having := range []labels.Set{{}, {v1alpha1.MovePrefix + "none": "", "tier": "gold"}} {
+		if selector.Matches(having) {
+			t.Errorf("a volume with labels %v matches", having)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ var Table = fields.Table{
 	Holder: reflect.TypeFor[corev1.PersistentVolumeClaimSpec](),
 	Fields: []fields.Field{
 		{Path: "accessModes", Decision: fields.Keep, Why: "never weakened: ReadWriteOncePod stays ReadWriteOncePod"},
-		{Path: "selector", Decision: fields.Keep, Why: "selects among the member's volumes; many provisioners reject a selector"},
+		{Path: "selector", Decision: fields.Keep, Why: "selects among the member's volumes; many provisioners reject a selector. Only the selector of a copy that `kubectl xylem move` creates is omitted, because it excludes the existing volumes of the host"},
 		{Path: "resources", Decision: fields.Keep, Why: "the same amount; Xylem also copies later changes"},
 		{Path: "volumeName", Decision: fields.Drop, Why: "names a volume in the host; if the leaf claim needs a specific volume, Xylem sets that volume's name"},
 		{Path: "storageClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class parameter, else the registration's prefix, else the same name"},

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
 // manager is the value of the label app.kubernetes.io/managed-by.
@@ -61,10 +62,11 @@ func (r *Record) IsBoundTo(claim *corev1.PersistentVolumeClaim, volume string) b
 }
 
 // CopyClaim returns the second claim. It is at least as large as the old volume, even if the user
-// requested less.
+// requested less. It is never bound to an existing volume of the host, because the copy overwrites
+// the data of its volume.
 func (r *Record) CopyClaim(old *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
 	spec := r.Claim.Spec.DeepCopy()
-	spec.Selector = nil
+	spec.Selector = pvc.SelectsNone()
 	size := old.Spec.Capacity[corev1.ResourceStorage]
 	if requested := spec.Resources.Requests[corev1.ResourceStorage]; requested.Cmp(size) > 0 {
 		size = requested

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,9 +35,11 @@ func (r *run) copyAndCompare(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.New, err = r.storage.CopyDisk(ctx, r.Record); err != nil {
-		return err
+	copied, err := r.storage.CopyDisk(ctx, r.Record)
+	if err != nil {
+		return errors.Join(err, r.storage.KeepExisting(ctx, r.Record))
 	}
+	r.New = copied
 	// The Pods run only if the manager is connected, so it has now detected a restore of the host.
 	if err := r.unrestored(ctx); err != nil {
 		return err
@@ -108,7 +111,7 @@ func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) erro
 		}
 		existing = nil
 	}
-	if err := r.storage.DeleteCopies(ctx, r.ID, r.Copy); err != nil {
+	if err := r.storage.DeleteCopies(ctx, r.Record, r.Copy); err != nil {
 		return err
 	}
 	if existing == nil {

@@ -90,7 +90,7 @@ func (r *run) release(ctx context.Context) error {
 	if err := r.storage.AwaitGone(ctx, r.ID, r.Claim.Name, r.ClaimUID); err != nil {
 		return err
 	}
-	if err := r.storage.DeleteCopies(ctx, r.ID, ""); err != nil {
+	if err := r.storage.DeleteCopies(ctx, r.Record, ""); err != nil {
 		return err
 	}
 	copied, err := r.host.Claim(ctx, r.Copy)

@@ -104,7 +104,7 @@ func (r *run) undo(ctx context.Context, gone bool) error {
 	if err := r.settleCopies(ctx, gone); err != nil {
 		return err
 	}
-	if err := r.storage.DeleteCopies(ctx, r.ID, ""); err != nil {
+	if err := r.storage.DeleteCopies(ctx, r.Record, ""); err != nil {
 		return err
 	}
 	return r.store.Delete(ctx)

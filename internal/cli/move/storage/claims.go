@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -55,10 +56,18 @@ func (w *Writer) Bind(ctx context.Context, r *record.Record, d record.Disk) (typ
 // DeleteClaim deletes a claim unless another run has taken over. The other run changes the claim,
 // or its volume, before it relies on the claim, so a delayed deletion fails.
 func (w *Writer) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	return w.deleteClaim(ctx, claim, func(*corev1.PersistentVolumeClaim) error { return nil })
+}
+
+// deleteClaim deletes a claim. prepare runs with the claim as it is when it is deleted.
+func (w *Writer) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, prepare func(*corev1.PersistentVolumeClaim) error) error {
 	name, uid := claim.Name, claim.UID
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // other clients write the status
 		claim, err := w.host.Claim(ctx, name)
 		if err != nil || claim == nil || claim.UID != uid || claim.DeletionTimestamp != nil {
+			return err
+		}
+		if err := prepare(claim); err != nil {
 			return err
 		}
 		if err := w.store.Current(ctx); err != nil {
@@ -73,17 +82,19 @@ func (w *Writer) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolume
 }
 
 // DeleteCopies deletes the move's second claims, except one. Xylem destroys their disks if the
-// class's policy is Delete.
-func (w *Writer) DeleteCopies(ctx context.Context, id, except string) error {
-	claims, err := w.copies(ctx, id)
+// class's policy is Delete, but keeps existing volumes that the claims were bound to.
+func (w *Writer) DeleteCopies(ctx context.Context, r *record.Record, except string) error {
+	claims, err := w.copies(ctx, r.ID)
 	if err != nil {
 		return err
 	}
 	for i := range claims {
-		if claim := &claims[i]; claim.Name != except {
-			if err := w.DeleteClaim(ctx, claim); err != nil {
-				return err
-			}
+		if claims[i].Name == except {
+			continue
+		}
+		err := w.deleteClaim(ctx, &claims[i], func(claim *corev1.PersistentVolumeClaim) error { return w.keepExisting(ctx, r, claim) })
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -107,7 +118,7 @@ func (w *Writer) Copies(ctx context.Context, r *record.Record) ([]record.Disk, e
 		if err != nil {
 			return nil, err
 		}
-		if pv != nil && pv.UID != r.New.UID {
+		if pv != nil && pv.UID != r.New.UID && hostpv.ProvisionedFor(pv, &claims[i]) {
 			disks = append(disks, record.DiskOf(pv))
 		}
 	}

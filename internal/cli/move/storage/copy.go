@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,8 @@ func (e CopyLostError) Error() string { return string(e) }
 func copyLost(format string, args ...any) error { return CopyLostError(fmt.Sprintf(format, args...)) }
 
 // CopyDisk returns the volume of the second claim. It returns a CopyLostError if the volume is lost,
-// or not in the right member.
+// or not in the right member, and another error if the volume was not provisioned for this claim,
+// because the copy would overwrite its data.
 func (w *Writer) CopyDisk(ctx context.Context, r *record.Record) (record.Disk, error) {
 	claim, err := w.host.Claim(ctx, r.Copy)
 	switch {
@@ -41,7 +43,40 @@ func (w *Writer) CopyDisk(ctx context.Context, r *record.Record) (record.Disk, e
 	if clusterID, _, _, ours := hostpv.LeafOf(pv); !ours || clusterID != r.To.ClusterID {
 		return record.Disk{}, copyLost("volume %q of claim %q is not in member %q", pv.Name, r.Copy, r.To.Registration)
 	}
+	if !hostpv.ProvisionedFor(pv, claim) {
+		return record.Disk{}, fmt.Errorf("claim %q (the copy) is bound to volume %q, which was not provisioned for that claim and may have other data, so this command does not write to it. "+
+			"Run this command with --undo, which keeps the volume. Then make sure that no PersistentVolume of the class is Available in member %q, or upgrade Xylem if it is older than this plugin, and move the claim again",
+			claim.Name, pv.Name, r.To.Registration)
+	}
 	return record.DiskOf(pv), nil
+}
+
+// KeepExisting sets policy Retain on the volumes of the second claims that were not provisioned for
+// them, so that nobody destroys their data by deleting a claim of the move.
+func (w *Writer) KeepExisting(ctx context.Context, r *record.Record) error {
+	claims, err := w.copies(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range claims {
+		errs = append(errs, w.keepExisting(ctx, r, &claims[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// keepExisting does this for one claim. The volume gets no annotations of the move, so no command
+// restores its policy or destroys it later.
+func (w *Writer) keepExisting(ctx context.Context, r *record.Record, claim *corev1.PersistentVolumeClaim) error {
+	pv, err := w.host.VolumeOf(ctx, claim)
+	if err != nil || pv == nil || pv.UID == r.New.UID || hostpv.ProvisionedFor(pv, claim) {
+		return err
+	}
+	w.host.Report("Volume %q, which was not provisioned for claim %q, is kept with policy Retain. When the claim is gone, other claims can use the volume if you remove its spec.claimRef", pv.Name, claim.Name)
+	return w.patchVolume(ctx, record.DiskOf(pv), "keep its data", func(pv *corev1.PersistentVolume) error {
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		return nil
+	})
 }
 
 // Lost returns the reason why a claim is no longer usable, or "".
