@@ -79,6 +79,7 @@ func otherThan(s *volume.Observed, asks *corev1.PersistentVolume) string {
 func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refusal {
 	leaf, ref := s.Leaf, ptr.Deref(s.Leaf.Spec.ClaimRef, corev1.ObjectReference{})
 	label := leaf.Labels[v1alpha1.LabelHost]
+	shared, copied := mirror.VolumeCopyIn(s.Member.HostID, leaf)
 	switch {
 	case leaf.DeletionTimestamp != nil:
 		return refuseImport(s, host, "the volume is being deleted. Use another volume")
@@ -87,6 +88,8 @@ func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refu
 			"Ask them to run `kubectl label persistentvolume %s %s=%s` in the member", host.Name, s.Name, s.Member.Registration, s.Name, v1alpha1.LabelHost, s.Member.HostID)
 	case label != s.Member.HostID:
 		return refuseImport(s, host, "the volume belongs to another host (label %s=%q). If that host no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
+	case copied: // the label is part of the copy's stamp, and not a consent
+		return refuseImport(s, host, "the volume is a copy of the shared volume %q of this host, so it has no data of its own. Delete the PersistentVolume, and use %[1]q. If %[1]q no longer exists, ask the member's admin to create another PersistentVolume for the same storage, without the copy's labels and annotations", shared.Volume)
 	case leaf.Status.Phase == corev1.VolumeBound && !heldByOurs(s), leaf.Status.Phase == corev1.VolumeAvailable && ref.Name != "":
 		return refuseImport(s, host, "the member's claim \"%s/%s\" is, or will be, bound to the volume. Xylem does not take the volume from that claim. Use another volume, or ask the member's admin to delete that claim and to remove spec.claimRef if it remains", ref.Namespace, ref.Name)
 	case leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
