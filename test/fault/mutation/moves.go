@@ -7,6 +7,9 @@ const (
 	moveUndo   = "internal/cli/move/run/undo.go"
 	moveDelete = "internal/cli/move/olddisks/destroy.go"
 	moveVolume = "internal/cli/move/storage/volumes.go"
+	moveCopy   = "internal/cli/move/storage/copy.go"
+
+	moveManifests = "internal/cli/move/record/manifests.go"
 )
 
 // Moves returns defects of `kubectl xylem move`, which test/model/moves finds.
@@ -51,6 +54,21 @@ func Moves() []Mutation {
 			Name: "move-undo-stuck", Class: "after the user has deleted the claim, neither the move nor its undo ends",
 			Edits:  []Edit{{moveUndo, "errors.As(err, &gone) && !r.Used {", "errors.As(err, &gone) && !r.Used && r.Phase == \"\" {"}},
 			Caught: []string{"neither the move nor its undo succeeds"}, Check: "TestCheck", Full: true,
+		},
+		{
+			Name: "move-binds-existing", Class: "the copy's claim is bound to a volume that an admin of the host offers to any claim",
+			Edits:  []Edit{{moveManifests, "	spec.Selector = pvc.SelectsNone()", "	if spec.Selector = pvc.SelectsNone(); r.Run != \"-\" {\n		spec.Selector = nil\n	}"}},
+			Caught: []string{"leaves the volume that the host's admin offers"}, Check: "TestExisting",
+		},
+		{
+			Name: "move-overwrites-existing", Class: "the copy overwrites a volume that the member's admin offered to any claim",
+			Edits:  []Edit{{moveCopy, "	if !hostpv.ProvisionedFor(pv, claim) {", "	if !hostpv.ProvisionedFor(pv, claim) && r.Sum != \"\" {"}},
+			Caught: []string{"the data is lost"}, Check: "TestExisting",
+		},
+		{
+			Name: "move-undo-destroys-existing", Class: "an undo destroys an existing volume that the copy's claim was bound to",
+			Edits:  []Edit{{moveCopy, "pv.UID == r.New.UID || hostpv.ProvisionedFor", "pv.UID != r.New.UID || hostpv.ProvisionedFor"}},
+			Caught: []string{"the data is lost"}, Check: "TestExisting",
 		},
 	}
 }

@@ -29,7 +29,18 @@ type Bounds struct {
 	Restores bool
 	// During means that restores also happen while a command runs.
 	During bool
+	// Existing means that the target has a disk that any claim of the class may be bound to.
+	Existing Offer
 }
+
+// Offer is who offers an existing disk.
+type Offer string
+
+// An admin of the host offers a host PV, or an admin of the target offers a PV there.
+const (
+	ByHost   Offer = "host"
+	ByTarget Offer = "target"
+)
 
 // Result is the result of a check.
 type Result struct {
@@ -47,7 +58,7 @@ type Finding struct {
 	Trace  string
 }
 
-// maxDisks is the number of disks from which the search begins no other move.
+// maxDisks is the number of disks, apart from an existing one, from which the search begins no other move.
 const maxDisks = 2
 
 // search is a breadth-first search of all worlds.
@@ -76,12 +87,25 @@ func Check(ctx context.Context, bounds Bounds) Result {
 func first(bounds Bounds) *world {
 	w := &world{objects: map[key]client.Object{}, disks: map[string]disk{}, policy: bounds.Policy, writes: bounds.Writes, budget: bounds.Disruptions, texts: texts{}}
 	claim := newClaim(w.uid())
-	pv := mirrorOf(claim, w.uid(), bounds.Policy, from)
+	pv := mirrorOf(claim, w.uid(), bounds.Policy, from, false)
 	claim.Spec.VolumeName, claim.Status.Phase = pv.Name, corev1.ClaimBound
 	w.put(claim)
 	w.put(pv)
 	w.disks[pv.Name] = disk{in: from, content: "a", holder: claim.UID}
 	w.data, w.newest, w.calm = []written{{"a", 0}}, "a", true
+	switch bounds.Existing {
+	case ByHost:
+		pv := mirrorOf(newClaim(w.uid()), w.uid(), bounds.Policy, to, false)
+		pv.Spec.ClaimRef, pv.Status.Phase = nil, corev1.VolumeAvailable
+		w.put(pv)
+		w.disks[pv.Name] = disk{in: to, content: existing}
+	case ByTarget:
+		w.offered = true
+		w.disks[offeredDisk] = disk{in: to, content: existing}
+	default:
+		return w
+	}
+	w.data = append(w.data, written{existing, 0})
 	return w
 }
 
@@ -151,7 +175,7 @@ func (s *search) expand(at int) {
 	w, calm := s.worlds[at], s.usual(at)
 	undisturbed := map[verb]attempt{}
 	for _, v := range []verb{move, undo, deleteOld} {
-		if v == move && len(w.disks) >= maxDisks && len(all[*corev1.ConfigMap](w, records)) == 0 {
+		if v == move && w.ownDisks() >= maxDisks && len(all[*corev1.ConfigMap](w, records)) == 0 {
 			continue
 		}
 		c, h, err := s.run(w, v, nil)
@@ -269,7 +293,7 @@ func (s *search) ended(before, after *world, v verb, err error) {
 // moved checks that a claim is bound to the right disk.
 func (w *world) moved(v verb) {
 	claim := w.claim(name)
-	if claim == nil && v == undo && len(w.data) == 0 {
+	if claim == nil && v == undo && !slices.ContainsFunc(w.data, func(x written) bool { return x.content != existing }) {
 		return // the user deleted the claim, and its data with it
 	}
 	if claim == nil || claim.Status.Phase != corev1.ClaimBound {
@@ -290,6 +314,12 @@ func (w *world) moved(v verb) {
 // tidy checks that nothing else is left, except for disks that the user can let the command destroy.
 func (w *world) tidy(v verb) {
 	for _, pv := range all[*corev1.PersistentVolume](w, volumes) {
+		if w.disks[pv.Name].content == existing {
+			if pv.Name != offeredDisk && pv.Status.Phase != corev1.VolumeAvailable {
+				w.problem("%s leaves the volume that the host's admin offers %s", v, pv.Status.Phase)
+			}
+			continue
+		}
 		if pv.Status.Phase == corev1.VolumeReleased && pv.Annotations[v1alpha1.AnnotationMoveClaim] == "" && w.policy == corev1.PersistentVolumeReclaimDelete {
 			w.problem("%s leaves volume %s, which --delete-source does not find", v, random.ReplaceAllString(pv.Name, "#"))
 		}

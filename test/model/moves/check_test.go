@@ -70,3 +70,12 @@ func TestRetain(t *testing.T) {
 func TestRestores(t *testing.T) {
 	both(t, Bounds{Policy: corev1.PersistentVolumeReclaimDelete, Writes: int(writes()), Disruptions: int(restores()), Restores: true, During: *during})
 }
+
+// TestExisting checks that no move uses a volume of the target that existed before.
+func TestExisting(t *testing.T) {
+	for _, offer := range []Offer{ByHost, ByTarget} {
+		t.Run(string(offer), func(t *testing.T) {
+			both(t, Bounds{Policy: corev1.PersistentVolumeReclaimDelete, Disruptions: int(upsets()), Existing: offer})
+		})
+	}
+}

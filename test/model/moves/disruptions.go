@@ -209,8 +209,10 @@ func (w *world) destroyTarget() bool {
 		w.disks[volume] = d
 		if pv := w.volume(volume); pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.Name == name || w.lost[d.holder] {
 			w.newest = ""
-			w.data = slices.DeleteFunc(w.data, func(x written) bool { return x.content == d.content })
+		} else if d.content != existing {
+			continue
 		}
+		w.data = slices.DeleteFunc(w.data, func(x written) bool { return x.content == d.content })
 	}
 	return found
 }
@@ -241,7 +243,9 @@ func (w *world) consent() {
 	if claim := w.claim(name); claim != nil {
 		current = w.disks[claim.Spec.VolumeName].content
 	}
-	w.data = slices.DeleteFunc(w.data, func(x written) bool { return x.content != current && x.restores == w.restores && !w.unconfirmed })
+	w.data = slices.DeleteFunc(w.data, func(x written) bool {
+		return x.content != current && x.content != existing && x.restores == w.restores && !w.unconfirmed
+	})
 }
 
 // undone records that the user wants the old data, if Pods may have written to the copy.

@@ -19,6 +19,7 @@
 //
 // Check asserts that:
 //
+//   - a disk that the target's admin, or the host's, offers to any claim keeps its data;
 //   - the data that the user wrote last is always on a disk that exists, in any world, unless the
 //     user has consented to its destruction;
 //   - a Pod gets the data that the user wrote last, unless the user undid the move or a cluster was
@@ -26,7 +27,8 @@
 //   - after a move or an undo without a disruption, nothing else is left;
 //   - once disruptions end, either the move or its undo succeeds.
 //
-// TestCheck covers one disruption of any kind, and TestRestores the restore of a host to any state of
-// a move. With -short, they run the commands without disruptions and restores, which finds only the
-// mutants that package mutation does not mark Full. The model does not cover restores of a member, block devices, or StatefulSets.
+// TestCheck covers one disruption of any kind, TestRestores the restore of a host to any state of a
+// move, and TestExisting an existing disk that the copy's claim could be bound to. With -short, they
+// run the commands without disruptions and restores, which finds only the mutants that package
+// mutation does not mark Full. The model does not cover restores of a member, block devices, or StatefulSets.
 package moves

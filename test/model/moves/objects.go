@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,16 +71,23 @@ func newClaim(uid types.UID) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// mirrorOf returns the host PV for a claim's disk in a member.
-func mirrorOf(claim *corev1.PersistentVolumeClaim, uid types.UID, policy corev1.PersistentVolumeReclaimPolicy, member int) *corev1.PersistentVolume {
+// mirrorOf returns the host PV for a claim's disk in a member, which provisioned the disk for the claim
+// unless existed is set.
+func mirrorOf(claim *corev1.PersistentVolumeClaim, uid types.UID, policy corev1.PersistentVolumeReclaimPolicy, member int, existed bool) *corev1.PersistentVolume {
+	leafClaim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "leaf-claim"}}
 	leaf := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(uid), UID: "leaf-" + uid},
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + string(uid), UID: "leaf-" + uid, Annotations: map[string]string{volumehelpers.AnnDynamicallyProvisioned: "disk.example.com"}},
 		Spec: corev1.PersistentVolumeSpec{
 			AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode, StorageClassName: className, Capacity: size(),
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "handle"}},
+			ClaimRef:               &corev1.ObjectReference{UID: leafClaim.UID},
 		},
 	}
+	if existed {
+		leaf.Annotations[volumehelpers.AnnBoundByController] = "yes"
+	}
 	pv := hostpv.Mirror(leaf, claim, policy, places[member])
+	hostpv.RecordProvisioned(pv, leaf, leafClaim)
 	pv.UID, pv.Status.Phase = uid, corev1.VolumeBound
 	return pv
 }

@@ -155,13 +155,34 @@ func (w *world) find(claim *corev1.PersistentVolumeClaim) bool {
 		if !w.connected(member) {
 			continue
 		}
-		pv := mirrorOf(claim, w.uid(), w.policy, member)
+		if pv := w.available(claim, member); pv != nil {
+			change(w, pv, func(pv *corev1.PersistentVolume) { // the next call binds the claim
+				pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: claims, Namespace: namespace, Name: claim.Name, UID: claim.UID}
+			})
+			return true
+		}
+		pv := mirrorOf(claim, w.uid(), w.policy, member, w.offered && member == to)
+		d := disk{in: member, holder: claim.UID}
+		if w.offered && member == to {
+			pv.Name, d.content, w.offered = offeredDisk, w.disks[offeredDisk].content, false
+		}
 		w.put(pv)
-		w.disks[pv.Name] = disk{in: member, holder: claim.UID}
+		w.disks[pv.Name] = d
 		bind(pv.Name)
 		return true
 	}
 	return false
+}
+
+// available returns the host PV in a member that the scheduler binds a claim to before it lets the
+// member provision another one, or nil. No volume of a world has labels that a selector matches.
+func (w *world) available(claim *corev1.PersistentVolumeClaim, member int) *corev1.PersistentVolume {
+	for _, pv := range all[*corev1.PersistentVolume](w, volumes) {
+		if pv.Spec.ClaimRef == nil && pv.Status.Phase == corev1.VolumeAvailable && memberOf(pv) == member && claim.Spec.Selector == nil {
+			return pv
+		}
+	}
+	return nil
 }
 
 // actOnVolume does what the PV controller and Xylem do for a host PV.
@@ -215,7 +236,7 @@ func (w *world) withdraw() bool {
 		claim, pv := w.withUID(d.holder), w.volume(name)
 		switch {
 		case pv == nil && claim != nil && claim.DeletionTimestamp == nil && (claim.Spec.VolumeName == "" || claim.Spec.VolumeName == name):
-			pv := mirrorOf(claim, w.uid(), w.policy, d.in)
+			pv := mirrorOf(claim, w.uid(), w.policy, d.in, name == offeredDisk)
 			pv.Name = name
 			w.put(pv)
 			return true

@@ -22,6 +22,13 @@ const (
 	members
 )
 
+// existing is the content of a disk of the target that existed before the move. No command may change or
+// destroy it.
+const existing = "existing"
+
+// offeredDisk is the name of the disk that the target's admin offers.
+const offeredDisk = "offered"
+
 // key identifies an object of the host. Only one namespace has objects.
 type key struct{ kind, name string }
 
@@ -66,6 +73,8 @@ type world struct {
 	deleting bool
 	// policy is the reclaim policy of the class.
 	policy corev1.PersistentVolumeReclaimPolicy
+	// offered is set while the target's admin offers offeredDisk to any claim of the class.
+	offered bool
 	// problems are the violations that the last step found.
 	problems []string
 	// texts is common to all worlds of a search.
@@ -141,7 +150,7 @@ func (w *world) id() string {
 			fmt.Fprintf(&b, "#%d", known[part])
 		}
 	}
-	add(parts(fmt.Sprintf("%d %t %v %v %s %d %t %d\n", w.restores, w.unconfirmed, w.away, w.data, w.newest, w.writes, w.calm, w.budget)))
+	add(parts(fmt.Sprintf("%t %d %t %v %v %s %d %t %d\n", w.offered, w.restores, w.unconfirmed, w.away, w.data, w.newest, w.writes, w.calm, w.budget)))
 	for _, objects := range []map[key]client.Object{w.objects, w.backup} {
 		names := map[key]string{}
 		for k := range objects {
@@ -217,6 +226,17 @@ func (w *world) withUID(uid types.UID) *corev1.PersistentVolumeClaim {
 		}
 	}
 	return nil
+}
+
+// ownDisks returns the number of disks that were provisioned for the claim and its copies.
+func (w *world) ownDisks() int {
+	own := 0
+	for _, d := range w.disks {
+		if d.content != existing {
+			own++
+		}
+	}
+	return own
 }
 
 // connected reports whether the manager is connected to a member.
