@@ -563,8 +563,9 @@ const (
 	// program runs. If it is only slow, do nothing.
 	ReasonSnapshotterSilent = "SnapshotterSilent"
 	// ReasonSnapshotSourceInvalid: the content's source is not the volume of the snapshot's claim,
-	// or is not a volume of Xylem; or the content was created for a snapshot that already exists.
-	// To do: use a snapshot class for the driver of the claim's volume.
+	// or is not a volume of Xylem; or the content was created for a snapshot that already exists; or
+	// somebody changed the content's reference to its snapshot. To do: use a snapshot class for the
+	// driver of the claim's volume. If the reference was changed, follow the message.
 	ReasonSnapshotSourceInvalid = "SnapshotSourceInvalid"
 	// ReasonSnapshotSourceNotReady: the claim has no disk in a member yet. To do: follow
 	// the message. Xylem takes the snapshot as soon as the disk exists.

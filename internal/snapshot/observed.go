@@ -28,7 +28,8 @@ type Observed struct {
 	// Host is the host content. Root is the host's VolumeSnapshot, if it has UID.
 	Host *snapshotv1.VolumeSnapshotContent
 	Root *snapshotv1.VolumeSnapshot
-	// Invalid explains why Xylem can't take a snapshot of the source at present.
+	// Invalid explains why Xylem can't take a snapshot of the source at present or, if it is placed, why
+	// the member's controllers do not observe it.
 	Invalid *mirror.Refusal
 	// Away explains why the member is unreachable. Only host_snapshot sets it.
 	Away *mirror.Refusal

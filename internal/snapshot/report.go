@@ -26,7 +26,7 @@ func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeS
 	notReady := func(format string, args ...any) (string, *mirror.Refusal) {
 		return "", mirror.Refuse(v1alpha1.ReasonSnapshotSourceNotReady, format, args...)
 	}
-	if content.Spec.Source.VolumeHandle == nil || content.Spec.VolumeSnapshotRef.UID == "" {
+	if content.Spec.Source.VolumeHandle == nil || Renamed(content) {
 		return invalid("the snapshot-controller did not create VolumeSnapshotContent %q: Xylem takes snapshots of claims, and does not import snapshots. Create a VolumeSnapshot with source.persistentVolumeClaimName. To use a snapshot that a member retains, restore it in the member", content.Name)
 	}
 	claimName := ClaimOf(root)
@@ -55,6 +55,25 @@ func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeS
 	}
 	return invalid("PersistentVolume %q of claim %q has driver %q, but VolumeSnapshotClass %q has driver %q. Use a VolumeSnapshotClass with the volume's driver",
 		volume.Name, claimName.Name, driverOf(volume), ptr.Deref(content.Spec.VolumeSnapshotClassName, ""), content.Spec.Driver)
+}
+
+// Renamed reports whether a host content's name does not contain the UID of its VolumeSnapshot: the
+// snapshot-controller did not create the content, or somebody changed its reference since. The
+// member's controllers do not observe such a content.
+func Renamed(content *snapshotv1.VolumeSnapshotContent) bool {
+	uid := content.Spec.VolumeSnapshotRef.UID
+	return uid == "" || content.Name != mirrorsnapshot.ContentName(uid)
+}
+
+// Misreferenced returns why Xylem neither uses nor destroys the snapshot of a placed content, or nil.
+// The VolumeSnapshot that the reference names now may need the snapshot.
+func Misreferenced(content *snapshotv1.VolumeSnapshotContent) *mirror.Refusal {
+	if !Renamed(content) {
+		return nil
+	}
+	return mirror.Refuse(v1alpha1.ReasonSnapshotSourceInvalid, "somebody changed spec.volumeSnapshotRef of VolumeSnapshotContent %q, so Xylem neither uses nor destroys the snapshot in the member. "+
+		"Restore the reference, with uid %q. Or set the annotation %s=true on the VolumeSnapshotContent to keep the snapshot in the member without it, and delete the VolumeSnapshotContent",
+		content.Name, mirrorsnapshot.SnapshotOf(content.Name), v1alpha1.AnnotationAbandon)
 }
 
 func driverOf(volume *corev1.PersistentVolume) string {

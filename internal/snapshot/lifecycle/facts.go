@@ -33,7 +33,7 @@ var (
 	rootEnded = when("the root has ended", "the root exists", (*snapshot.Observed).RootEnded)
 	released  = when("it is released", "it is not released", (*snapshot.Observed).Released)
 	left      = when("its member was deregistered and is registered again", "", func(s *snapshot.Observed) bool { return mirrorsnapshot.Gone(s.Host) })
-	invalid   = when("its source is rejected", "its source is a member's volume", func(s *snapshot.Observed) bool { return s.Invalid != nil })
+	invalid   = when("its source or its reference to the root is rejected", "its source is a member's volume", func(s *snapshot.Observed) bool { return s.Invalid != nil })
 	ready     = when("it is ready", "it is not ready", (*snapshot.Observed).Ready)
 	destroyed = when("it must be destroyed", "it must be kept", (*snapshot.Observed).Destroys)
 )

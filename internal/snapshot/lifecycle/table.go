@@ -34,8 +34,8 @@ var sections = []section{
 		{Phase: Released, When: []fact{ending, rootEnded, held}, Step: Abandon, Owner: HostSnapshot},
 		{Phase: Released, Owner: HostSnapshot, Reasons: v1alpha1.ReasonSnapshotAbandoned, Report: (*snapshot.Observed).ReportReleased, Until: "it is deleted, or its member is registered again"},
 	}},
-	{Title: "Xylem can't take the snapshot", When: []fact{not(placed), invalid}, Rows: []row{
-		{Phase: Refused, Owner: HostSnapshot, Reasons: sources, Report: (*snapshot.Observed).ReportInvalid, Until: "the source can be used, or the root is deleted"},
+	{Title: "Xylem can't take the snapshot, or somebody changed its reference to the root", When: []fact{invalid}, Rows: []row{
+		{Phase: Refused, Owner: HostSnapshot, Reasons: sources, Report: (*snapshot.Observed).ReportInvalid, Until: "the source can be used, the reference is restored, or the root is deleted"},
 	}},
 	{Title: "No controller for its member observes it", When: []fact{not(linked)}, Rows: []row{
 		{Phase: Away, When: []fact{away, ready, not(ending)}, Owner: HostSnapshot, Until: "the member is connected again"},

@@ -34,6 +34,7 @@ func InHost(ctx context.Context, host client.Reader, name string) (s *snapshot.O
 		return nil, "", err
 	}
 	if clusterID = mirrorsnapshot.PlacedIn(content); clusterID != "" {
+		s.Invalid = snapshot.Misreferenced(content)
 		return s, clusterID, nil
 	}
 	source, err := sourceOf(ctx, host, s.Root)
@@ -81,7 +82,7 @@ func (o Observer) OfContent(ctx context.Context, name string) (*snapshot.Observe
 	switch {
 	case err != nil:
 		return nil, err
-	case s != nil && (cluster != o.ClusterID || name != mirrorsnapshot.ContentName(s.UID)):
+	case s != nil && (cluster != o.ClusterID || snapshot.Renamed(s.Host)):
 		return nil, nil //nolint:nilnil // another member's, or host_snapshot's
 	case s == nil && problem != nil:
 		return nil, nil //nolint:nilnil // nothing is known of the member

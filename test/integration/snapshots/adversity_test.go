@@ -2,6 +2,7 @@ package snapshots_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -166,6 +167,28 @@ var _ = Describe("A snapshot after a failure", func() {
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		Expect(s.taken(one, "data")).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("can be deleted after an admin changed its content's reference and restored it, and is kept (I1, I2, I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		vs := s.ready(ctx, "snap", "data", keeps)
+		_, leaf := s.leaf(ctx, one, "snap")
+		content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: contentName(vs)}}
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
+		patch(ctx, x.Host, content, `{"spec":{"volumeSnapshotRef":{"name":"again","uid":null}}}`)
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content.Name, fails("changed spec.volumeSnapshotRef", string(vs.UID), v1alpha1.AnnotationAbandon))
+
+		By("deleting the content, which waits and still reports why")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, content.Name)
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content.Name, And(HaveField("DeletionTimestamp", Not(BeNil())), fails("changed spec.volumeSnapshotRef")))
+
+		By("restoring the reference")
+		patch(ctx, x.Host, content, fmt.Sprintf(`{"spec":{"volumeSnapshotRef":{"name":"snap","uid":%q}}}`, vs.UID))
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content.Name)
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap")
+		s.orphan(ctx, leaf)
 	}, SpecTimeout(storyTime))
 
 	It("reports that an earlier snapshot has its name in the member, and is taken when that one is gone (I6)", func(ctx SpecContext) {

@@ -157,7 +157,7 @@ var toDoOfXylem = map[string]string{
 	"SnapshotClassNotFound":     "Create the class in the member, or map the snapshot's class to another one in the registration (spec.storage.snapshotClasses).",
 	"SnapshotLost":              "Follow the message.",
 	"SnapshotReplaced":          "Copy the data that you need from the member, then delete the snapshot.",
-	"SnapshotSourceInvalid":     "Use a snapshot class for the driver of the claim's volume.",
+	"SnapshotSourceInvalid":     "Use a snapshot class for the driver of the claim's volume. If the reference was changed, follow the message.",
 	"SnapshotSourceNotReady":    "Follow the message. Xylem takes the snapshot as soon as the disk exists.",
 	"SnapshotTerminating":       "Restore what you need, then delete the snapshot.",
 	"SnapshotsUnsupported":      "Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller in the member, and grant the permissions in config/member. Xylem detects the change.",
