@@ -549,9 +549,9 @@ const (
 	// maps to. To do: create the class in the member, or map the snapshot's class to another one in
 	// the registration (spec.storage.snapshotClasses).
 	ReasonSnapshotClassNotFound = "SnapshotClassNotFound"
-	// ReasonSnapshotClassMismatch: the member's class and the claim's volume belong to different
-	// drivers. To do: map the snapshot's class to a class of the volume's driver in the
-	// registration (spec.storage.snapshotClasses).
+	// ReasonSnapshotClassMismatch: the class in the host or the member, and the claim's volume there,
+	// belong to different drivers. To do: use a class with driver csi.xylem.io, and map it to a class
+	// of the volume's driver in the registration (spec.storage.snapshotClasses).
 	ReasonSnapshotClassMismatch = "SnapshotClassMismatch"
 	// ReasonSnapshotsUnsupported: the member does not serve snapshots, or does not let Xylem read
 	// them. To do: install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller

@@ -57,6 +57,19 @@ func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeS
 		volume.Name, claimName.Name, driverOf(volume), ptr.Deref(content.Spec.VolumeSnapshotClassName, ""), content.Spec.Driver)
 }
 
+// DriverMismatch returns why no program takes the snapshot of a content with another driver, or nil:
+// its source is a volume in a member, but the class in the host has the member's driver.
+func DriverMismatch(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeSnapshot, source Source) *mirror.Refusal {
+	volume := source.Volume
+	if root == nil || volume == nil || driverOf(volume) != v1alpha1.ProvisionerName && !hostpv.IsPromise(volume) ||
+		ptr.Deref(content.Spec.Source.VolumeHandle, "") != volume.Spec.CSI.VolumeHandle {
+		return nil
+	}
+	return mirror.Refuse(v1alpha1.ReasonSnapshotClassMismatch, "VolumeSnapshotClass %q has driver %q, but in the host, claim %q has a volume of driver %q, so no program takes the snapshot. "+
+		"Delete the VolumeSnapshot, and create another one with a class of driver %[4]q. If the deletion waits, ask an admin to remove the finalizers of VolumeSnapshotContent %[5]q",
+		ptr.Deref(content.Spec.VolumeSnapshotClassName, ""), content.Spec.Driver, source.Claim.Name, v1alpha1.ProvisionerName, content.Name)
+}
+
 // Renamed reports whether a host content's name does not contain the UID of its VolumeSnapshot: the
 // snapshot-controller did not create the content, or somebody changed its reference since. The
 // member's controllers do not observe such a content.

@@ -185,10 +185,10 @@ func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 	return r.writer().DropContent(ctx, actor, s.Host, e)
 }
 
-// report writes the problem to the content's status, and emits an event on the VolumeSnapshot if one is
-// due. It returns when the next one is due.
+// report writes the problem to the content's status, unless the content is foreign, and emits an event on
+// the VolumeSnapshot if one is due. It returns when the next one is due.
 func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
-	if plan.Report != nil {
+	if plan.Report != nil && mirrorsnapshot.Own(s.Host) {
 		if status := s.Status(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {
 			if err := r.writer().PatchContentStatus(ctx, actor, s.Host, status); err != nil {
 				return 0, err

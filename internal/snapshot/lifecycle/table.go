@@ -22,6 +22,7 @@ var sections = []section{
 		{Phase: Foreign, Until: "it concerns this host"},
 	}},
 	{Title: "It has another driver", When: []fact{not(own)}, Rows: []row{
+		{Phase: Refused, When: []fact{invalid}, Owner: HostSnapshot, Reasons: v1alpha1.ReasonSnapshotClassMismatch, Report: (*snapshot.Observed).ReportInvalid, Until: "the root is deleted; host_snapshot only emits an event, because the content is foreign"},
 		{Phase: Foreign, Until: "its driver is csi.xylem.io"},
 	}},
 	{Title: "It is not placed in a member, and has ended", When: []fact{not(placed), either(ending, rootGone)}, Rows: []row{

@@ -23,23 +23,28 @@ import (
 )
 
 // InHost observes the host's objects for the snapshot with the named content, and returns the ID of
-// its cluster. It returns nil if the host has no content with that name and Xylem's driver.
+// its cluster. It returns nil if the host has no content with that name.
 func InHost(ctx context.Context, host client.Reader, name string) (s *snapshot.Observed, clusterID string, err error) {
 	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, host, index.Named(name))
-	if err != nil || content == nil || !mirrorsnapshot.Own(content) {
+	if err != nil || content == nil {
 		return nil, "", err
 	}
 	s = &snapshot.Observed{Host: content, UID: content.Spec.VolumeSnapshotRef.UID}
 	if s.Root, err = rootOf(ctx, host, mirrorsnapshot.RootOf(content), s.UID); err != nil {
 		return nil, "", err
 	}
-	if clusterID = mirrorsnapshot.PlacedIn(content); clusterID != "" {
+	own := mirrorsnapshot.Own(content)
+	if clusterID = mirrorsnapshot.PlacedIn(content); own && clusterID != "" {
 		s.Invalid = snapshot.Misreferenced(content)
 		return s, clusterID, nil
 	}
 	source, err := sourceOf(ctx, host, s.Root)
 	if err != nil {
 		return nil, "", err
+	}
+	if !own {
+		s.Invalid = snapshot.DriverMismatch(content, s.Root, source)
+		return s, "", nil
 	}
 	clusterID, s.Invalid = snapshot.Resolve(content, s.Root, source)
 	return s, clusterID, nil
@@ -79,6 +84,9 @@ func (o Observer) OfContent(ctx context.Context, name string) (*snapshot.Observe
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 	}
 	s, cluster, err := InHost(ctx, o.Host, name)
+	if s != nil && !mirrorsnapshot.Own(s.Host) {
+		s = nil
+	}
 	switch {
 	case err != nil:
 		return nil, err

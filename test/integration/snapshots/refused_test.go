@@ -149,6 +149,26 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 	}, SpecTimeout(storyTime))
 
+	It("has a class with the member's driver in the host: Xylem names the driver to use, and changes nothing (I4, I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		class := harness.SnapshotClass("members-driver", policyDelete, nil)
+		class.Driver = controlplane.DefaultDriverName
+		Expect(x.Host.Create(ctx, class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, class)).To(Succeed()) })
+
+		vs := s.take(ctx, "snap", "data", class.Name)
+		s.noted(ctx, "VolumeSnapshot", "snap", v1alpha1.ReasonSnapshotClassMismatch, class.Name, class.Driver, v1alpha1.ProvisionerName, contentName(vs))
+		content := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationPlacedIn))))
+		Expect(content.Status).To(Or(BeNil(), HaveField("Error", BeNil())))
+
+		By("following the message")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content.Name, HaveField("DeletionTimestamp", Not(BeNil())))
+		patch(ctx, x.Host, content, `{"metadata":{"finalizers":null}}`)
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
+	}, SpecTimeout(storyTime))
+
 	It("has a volume of another driver: Xylem reports the problem, and the snapshot can be deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		foreign := &corev1.PersistentVolume{

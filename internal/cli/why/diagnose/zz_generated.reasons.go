@@ -153,7 +153,7 @@ var toDoOfXylem = map[string]string{
 	"SelectorInvalid":           "Correct spec.storage.reflect.selector.",
 	"SelectorUnsupported":       "Remove spec.selector.",
 	"SnapshotAbandoned":         "Register the cluster again, or delete the snapshot.",
-	"SnapshotClassMismatch":     "Map the snapshot's class to a class of the volume's driver in the registration (spec.storage.snapshotClasses).",
+	"SnapshotClassMismatch":     "Use a class with driver csi.xylem.io, and map it to a class of the volume's driver in the registration (spec.storage.snapshotClasses).",
 	"SnapshotClassNotFound":     "Create the class in the member, or map the snapshot's class to another one in the registration (spec.storage.snapshotClasses).",
 	"SnapshotLost":              "Follow the message.",
 	"SnapshotReplaced":          "Copy the data that you need from the member, then delete the snapshot.",
