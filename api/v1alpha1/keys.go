@@ -119,7 +119,8 @@ const (
 
 	// AnnotationSource, on root claims with a data source, is <member cluster ID>/<UID of the source
 	// claim or snapshot>, once Xylem has selected that member. On leaf claims, the value is only the
-	// UID.
+	// UID. On VolumeSnapshotContents in the host, it is the driver's handle of the disk of which the
+	// snapshot is to be taken.
 	AnnotationSource = Prefix + "source"
 
 	// AnnotationReportedBy, on root claims with the condition Placed and root Pods with the condition

@@ -169,7 +169,9 @@ func TestCopyIsNotALeaf(t *testing.T) {
 		"Patch":       func(ctx context.Context) error { return l.Patch(ctx, actor, claim(copied), claim(copied)) },
 		"Delete":      func(ctx context.Context) error { return l.Delete(ctx, claim(copied)) },
 		"DeleteClaim": func(ctx context.Context) error { return l.DeleteClaim(ctx, claim(copied), proof.Keeping{}) },
-		"SetDelete":   func(ctx context.Context) error { return l.SetDelete(ctx, actor, pv, proof.Destroying{}) },
+		"SetDelete": func(ctx context.Context) error {
+			return l.SetDelete(ctx, actor, pv, proof.Unneeded{}, proof.Destroying{})
+		},
 		"PatchVolume": func(ctx context.Context) error { return l.PatchVolume(ctx, actor, pv, pv, claim(copied)) },
 	} {
 		t.Run(name, func(t *testing.T) {

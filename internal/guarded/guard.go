@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // ErrFenced reports that this process does not hold the member's fence.
@@ -35,7 +37,7 @@ type Guard interface {
 // Actor is the controller that writes. It is the field owner and a metric label.
 type Actor string
 
-func (a Actor) owner() client.FieldOwner { return client.FieldOwner("xylem-" + string(a)) }
+func (a Actor) owner() client.FieldOwner { return client.FieldOwner(mirror.ManagerPrefix + string(a)) }
 
 func foreign(obj client.Object, why string) error {
 	kind := fmt.Sprintf("%T", obj)

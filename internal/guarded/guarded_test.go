@@ -485,6 +485,13 @@ func prover(pv *corev1.PersistentVolume) proof.Prover {
 	}
 }
 
+// unneeded returns the proof that nobody needs the data of a leaf's root.
+func unneeded(ctx context.Context, leaf client.Object) proof.Unneeded {
+	origin, _ := mirror.OriginIn(hostID, leaf)
+	nobody, _ := prover(nil).VolumeUnneeded(ctx, origin.Root, origin.UID, proof.RootGone{})
+	return nobody
+}
+
 // lost returns evidence for deleting a claim whose root and volume were deleted.
 func lost(ctx context.Context, claim *corev1.PersistentVolumeClaim) (e proof.Unmirrored) {
 	p := prover(nil)
@@ -553,14 +560,26 @@ func TestWritesAreGuarded(t *testing.T) {
 		"delete a leaf Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, leafPod) }},
 		"delete a leaf claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			c := claim(stamped)
-			return l.DeleteClaim(ctx, c, lost(ctx, c))
+			return l.DestroyClaim(ctx, c, unneeded(ctx, c), lost(ctx, c))
 		}, destroys: true},
+		"delete a leaf claim whose data may be needed": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			c := claim(stamped)
+			return l.DestroyClaim(ctx, c, proof.Unneeded{}, lost(ctx, c))
+		}, unproven: true},
+		"delete a leaf claim if nobody needs another's data": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			c, other := claim(stamped), claim(stamped)
+			other.Annotations[v1alpha1.AnnotationRootUID] = "other-uid"
+			return l.DestroyClaim(ctx, c, unneeded(ctx, other), lost(ctx, c))
+		}, unproven: true},
 		"delete a leaf claim with another root's evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			other := claim(stamped)
 			other.Annotations[v1alpha1.AnnotationRootUID] = "other-uid"
-			return l.DeleteClaim(ctx, claim(stamped), lost(ctx, other))
+			return l.DestroyClaim(ctx, claim(stamped), unneeded(ctx, other), lost(ctx, other))
 		}, unproven: true},
 		"delete a leaf claim without evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(stamped), nil) }, unproven: true},
+		"destroy a leaf claim without evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.DestroyClaim(ctx, claim(stamped), unneeded(ctx, claim(stamped)), nil)
+		}, unproven: true},
 		"delete a leaf claim with empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.DeleteClaim(ctx, claim(stamped), proof.Keeping{})
 		}, unproven: true},
@@ -640,15 +659,18 @@ func TestWritesAreGuarded(t *testing.T) {
 			return l.PatchVolume(ctx, actor, retained, deleted, nil)
 		}, unproven: true},
 		"set a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.SetDelete(ctx, actor, retained, destroying(ctx, retained))
+			return l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, retained))
 		}, destroys: true},
 		"set a leaf PV to Delete with another PV's evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			other := retained.DeepCopy()
 			other.UID = "other-uid"
-			return l.SetDelete(ctx, actor, retained, destroying(ctx, other))
+			return l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, other))
 		}, unproven: true},
 		"set a leaf PV to Delete with empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.SetDelete(ctx, actor, retained, proof.Destroying{})
+			return l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), proof.Destroying{})
+		}, unproven: true},
+		"set a leaf PV to Delete although its data may be needed": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.SetDelete(ctx, actor, retained, proof.Unneeded{}, destroying(ctx, retained))
 		}, unproven: true},
 		"patch a leaf PV with policy Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, deleted, deleted, nil)

@@ -84,9 +84,9 @@ func (l *Leaf) AddEphemeralContainers(ctx context.Context, by Actor, before, aft
 	})
 }
 
-// Delete deletes a stamped object that holds no data. Use DeleteClaim to delete a claim,
-// DeleteNamespace to delete a namespace, and DeleteSnapshot and DeleteContent to delete a snapshot's
-// objects. No method deletes a PV.
+// Delete deletes a stamped object that holds no data. Use DeleteClaim and DestroyClaim to
+// delete a claim, DeleteNamespace to delete a namespace, and DeleteSnapshot, DestroySnapshot and
+// DestroyContent to delete a snapshot's objects. No method deletes a PV.
 func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if err := l.owned(obj); err != nil {
 		return err
@@ -106,24 +106,32 @@ func (l *Leaf) DeleteNamespace(ctx context.Context, namespace *corev1.Namespace,
 	return l.delete(ctx, namespace)
 }
 
-// DeleteClaim deletes a stamped claim if the evidence covers it and destruction is allowed. Unless
-// the claim's volume is destroyed with it, the claim must also be unchanged, because it may have
-// been bound since it was read.
-func (l *Leaf) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, evidence proof.Evidence) error {
+// DeleteClaim deletes a stamped claim whose data is kept, if the claim is unchanged, the evidence covers
+// it and destruction is allowed. The claim may have been bound since it was read.
+func (l *Leaf) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, evidence proof.Keeps) error {
 	if err := l.covered(ctx, evidence, proof.DeleteClaim, claim); err != nil {
 		return err
-	}
-	switch evidence.(type) {
-	case proof.Destroying, proof.Releasing:
-		return l.delete(ctx, claim)
 	}
 	return l.delete(ctx, claim, precondition.Unchanged(claim))
 }
 
-// SetDelete sets the reclaim policy of a stamped PV to Delete, if the evidence covers it and
-// destruction is allowed.
-func (l *Leaf) SetDelete(ctx context.Context, by Actor, volume *corev1.PersistentVolume, evidence proof.Evidence) error {
-	if err := l.covered(ctx, evidence, proof.SetDelete, volume); err != nil {
+// DestroyClaim deletes a stamped claim, and its volume if the volume has policy Delete, if the evidence
+// covers it, nobody needs the data, and destruction is allowed. A claim whose volume was never mirrored
+// must also be unchanged, because it may have been bound to another volume since it was read.
+func (l *Leaf) DestroyClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, nobody proof.Unneeded, evidence proof.Destroys) error {
+	if err := l.coveredDestruction(ctx, nobody, evidence, proof.DeleteClaim, claim); err != nil {
+		return err
+	}
+	if _, unmirrored := evidence.(proof.Unmirrored); unmirrored {
+		return l.delete(ctx, claim, precondition.Unchanged(claim))
+	}
+	return l.delete(ctx, claim)
+}
+
+// SetDelete sets the reclaim policy of a stamped PV to Delete, if the evidence covers it, nobody needs
+// the data, and destruction is allowed.
+func (l *Leaf) SetDelete(ctx context.Context, by Actor, volume *corev1.PersistentVolume, nobody proof.Unneeded, evidence proof.Destroys) error {
+	if err := l.coveredDestruction(ctx, nobody, evidence, proof.SetDelete, volume); err != nil {
 		return err
 	}
 	after := volume.DeepCopy()
@@ -141,11 +149,28 @@ func (l *Leaf) covered(ctx context.Context, evidence proof.Evidence, action proo
 	return l.mayDestroy(ctx)
 }
 
+func (l *Leaf) coveredDestruction(ctx context.Context, nobody proof.Unneeded, evidence proof.Destroys, action proof.Action, obj client.Object) error {
+	if err := l.owned(obj); err != nil {
+		return err
+	}
+	if evidence == nil {
+		return unproven(obj)
+	}
+	if err := proof.CoversDestruction(nobody, evidence, action, obj); err != nil {
+		return err
+	}
+	return l.mayDestroy(ctx)
+}
+
 func covers(evidence proof.Evidence, action proof.Action, obj client.Object) error {
 	if evidence == nil {
-		return fmt.Errorf("%T %s: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
+		return unproven(obj)
 	}
 	return proof.Covers(evidence, action, obj)
+}
+
+func unproven(obj client.Object) error {
+	return fmt.Errorf("%T %s: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
 }
 
 // RequestToken requests a ServiceAccount token and stores it in review. It changes nothing in the

@@ -15,19 +15,28 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// DeleteSnapshot deletes a stamped VolumeSnapshot if it is unchanged, the evidence covers it, and
-// destruction is allowed.
-func (l *Leaf) DeleteSnapshot(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, evidence proof.Evidence) error {
+// DeleteSnapshot deletes a stamped VolumeSnapshot whose data is kept, if it is unchanged, the evidence
+// covers it, and destruction is allowed.
+func (l *Leaf) DeleteSnapshot(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, evidence proof.Keeps) error {
 	if err := l.covered(ctx, evidence, proof.DeleteSnapshot, leaf); err != nil {
 		return err
 	}
 	return l.delete(ctx, leaf, precondition.Unchanged(leaf))
 }
 
+// DestroySnapshot deletes a stamped VolumeSnapshot, and its data unless its content is retained, if it is
+// unchanged, the evidence covers it, nobody needs the data, and destruction is allowed.
+func (l *Leaf) DestroySnapshot(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, nobody proof.Unneeded, evidence proof.Destroys) error {
+	if err := l.coveredDestruction(ctx, nobody, evidence, proof.DeleteSnapshot, leaf); err != nil {
+		return err
+	}
+	return l.delete(ctx, leaf, precondition.Unchanged(leaf))
+}
+
 // SetContentDelete sets the deletion policy of a stamped content to Delete, if the evidence
-// covers it and destruction is allowed.
-func (l *Leaf) SetContentDelete(ctx context.Context, by Actor, content *snapshotv1.VolumeSnapshotContent, evidence proof.Evidence) error {
-	if err := l.covered(ctx, evidence, proof.SetContentDelete, content); err != nil {
+// covers it, nobody needs the data, and destruction is allowed.
+func (l *Leaf) SetContentDelete(ctx context.Context, by Actor, content *snapshotv1.VolumeSnapshotContent, nobody proof.Unneeded, evidence proof.Destroys) error {
+	if err := l.coveredDestruction(ctx, nobody, evidence, proof.SetContentDelete, content); err != nil {
 		return err
 	}
 	after := content.DeepCopy()
@@ -35,10 +44,10 @@ func (l *Leaf) SetContentDelete(ctx context.Context, by Actor, content *snapshot
 	return l.patch(ctx, by, content, after)
 }
 
-// DeleteContent deletes a stamped content with policy Delete if it is unchanged, the evidence covers it,
-// and destruction is allowed.
-func (l *Leaf) DeleteContent(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, evidence proof.Evidence) error {
-	if err := l.covered(ctx, evidence, proof.DeleteContent, content); err != nil {
+// DestroyContent deletes a stamped content with policy Delete if it is unchanged, the evidence covers it,
+// nobody needs the data, and destruction is allowed.
+func (l *Leaf) DestroyContent(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, nobody proof.Unneeded, evidence proof.Destroys) error {
+	if err := l.coveredDestruction(ctx, nobody, evidence, proof.DeleteContent, content); err != nil {
 		return err
 	}
 	return l.delete(ctx, content, precondition.Unchanged(content))
@@ -87,7 +96,7 @@ func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 			}
 		}
 	}
-	for _, record := range []string{v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationLeafSnapshotUID, v1alpha1.AttributeLeafUID, v1alpha1.AttributeHandle} {
+	for _, record := range []string{v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationSource, v1alpha1.AnnotationLeafSnapshotUID, v1alpha1.AttributeLeafUID, v1alpha1.AttributeHandle} {
 		if before.Annotations[record] != "" && after.Annotations[record] == "" {
 			return fmt.Errorf("remove %s from host content %s without evidence: %w", record, before.Name, proof.ErrUnproven)
 		}

@@ -32,9 +32,9 @@ func ClaimsFrom(ctx context.Context, r client.Reader, namespace, source string) 
 // Served reports whether a cluster serves snapshots. It returns an error while this is not known.
 type Served func() (bool, error)
 
-// Source reads the data source of a claim in the host. It returns nil if the claim has none.
-// snapshots reports whether the host serves snapshots.
-func Source(ctx context.Context, r client.Reader, snapshots Served, claim *corev1.PersistentVolumeClaim) (*copysource.Source, error) {
+// Source reads the data source of a claim in the host. It returns nil if the claim has none. r may
+// bypass the cache. snapshots reports whether the host serves snapshots.
+func Source(ctx context.Context, cache, r client.Reader, snapshots Served, claim *corev1.PersistentVolumeClaim) (*copysource.Source, error) {
 	of, has := datasource.Of(claim)
 	if !has {
 		return nil, nil //nolint:nilnil // absence is an answer, as with Find
@@ -45,8 +45,15 @@ func Source(ctx context.Context, r client.Reader, snapshots Served, claim *corev
 	case of.Namespace != "":
 		return s, nil
 	case of.IsClaim():
-		if s.Claim, err = Find[corev1.PersistentVolumeClaim](ctx, r, key); err != nil || s.Claim == nil {
+		if s.Claim, err = Find[corev1.PersistentVolumeClaim](ctx, r, key); err != nil {
 			return s, err
+		}
+		if record, recorded := datasource.RecordOf(claim); recorded && (s.Claim == nil || s.Claim.UID != record.UID) {
+			s.Kept, err = keptVolume(ctx, cache, r, key, record.UID)
+			return s, err
+		}
+		if s.Claim == nil {
+			return s, nil
 		}
 		s.Volume, err = Find[corev1.PersistentVolume](ctx, r, Named(s.Claim.Spec.VolumeName))
 	case of.IsSnapshot():
@@ -61,6 +68,21 @@ func Source(ctx context.Context, r client.Reader, snapshots Served, claim *corev
 		s.Content, err = Find[snapshotv1.VolumeSnapshotContent](ctx, r, Named(contentOf(s.Snapshot)))
 	}
 	return s, err
+}
+
+// keptVolume returns the host PV of a claim that is gone, or nil.
+func keptVolume(ctx context.Context, cache, r client.Reader, claim types.NamespacedName, uid types.UID) (*corev1.PersistentVolume, error) {
+	volumes, err := VolumesOfClaim(ctx, cache, claim)
+	if err != nil {
+		return nil, err
+	}
+	for i := range volumes {
+		pv, err := Find[corev1.PersistentVolume](ctx, r, Named(volumes[i].Name))
+		if err != nil || pv != nil && hostpv.Ended(pv) && pv.Spec.ClaimRef.UID == uid {
+			return pv, err
+		}
+	}
+	return nil, nil //nolint:nilnil // absence is an answer, as with Find
 }
 
 // contentOf returns the name of a VolumeSnapshot's content. For an imported snapshot, it is

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/events"
@@ -262,7 +263,7 @@ func (l *Link) LastRestores() restores.Times {
 func (l *Link) Proof() proof.Prover {
 	p := proof.Prover{
 		Member: l.Member, Host: l.Host, HostLive: l.HostLive, Cache: l.Cache, Live: l.Live,
-		Clock: clock.RealClock{}, MayBeRestored: l.LastRestores().Predates, MayLackRoot: l.LastRestores().MayLackRoot,
+		Clock: clock.RealClock{}, MayBeRestored: func(leaf metav1.Object) bool { return mirror.Copied(leaf) || l.LastRestores().Predates(leaf) }, MayLackRoot: l.LastRestores().MayLackRoot,
 		Unrestored: l.Unrestored,
 	}
 	if p.Unrestored == nil {

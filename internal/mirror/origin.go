@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,33 @@ func RootUID(leaf metav1.Object) types.UID {
 func OriginIn(hostID string, leaf metav1.Object) (Origin, bool) {
 	o, ok := OriginOf(leaf)
 	return o, ok && o.HostID == hostID
+}
+
+// ManagerPrefix begins the names of Xylem's field managers.
+const ManagerPrefix = "xylem-"
+
+// copiedMark is the field manager that MarkCopied leaves on a leaf object in the cache.
+const copiedMark = "copied"
+
+// MarkCopied drops the managed fields of a stamped leaf object, and records there if somebody else
+// created it, with Xylem's stamp: a tool that restores a backup, for example. Only Xylem's own writes have
+// its field managers, which an API server sets when it creates an object.
+func MarkCopied(leaf metav1.Object) {
+	entries := leaf.GetManagedFields()
+	leaf.SetManagedFields(nil)
+	if len(entries) > 0 && RootUID(leaf) != "" && !slices.ContainsFunc(entries, stamps) {
+		leaf.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: copiedMark}})
+	}
+}
+
+// stamps reports whether an entry shows that Xylem wrote the stamp.
+func stamps(entry metav1.ManagedFieldsEntry) bool {
+	return strings.HasPrefix(entry.Manager, ManagerPrefix) && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+v1alpha1.AnnotationRootUID+`"`)
+}
+
+// Copied reports whether MarkCopied found that somebody else created a leaf object in the cache.
+func Copied(leaf metav1.Object) bool {
+	return slices.ContainsFunc(leaf.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == copiedMark })
 }
 
 // Labels returns the labels of the stamp.

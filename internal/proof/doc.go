@@ -24,11 +24,14 @@
 //	LeafVolume       the leaf PV has the expected UID, policy and holder, or is missing: reads the
 //	                 leaf PV
 //	NotMirrored      no host PV represents a leaf PV: reads the PVs with the two names that a
-//	                 mirror can have, and all PVs in the host if data may be destroyed
+//	                 mirror can have; if data may be destroyed, also all PVs in the host, of which none
+//	                 may belong to the same claim
 //	NothingMade      the host represents no volume of an unbound leaf claim: reads the host PVs of
 //	                 the claim's root, the leaf PVs that they record, and the host PVs of any
 //	                 volume that was provisioned for the claim; after a restore of the member, also all
 //	                 PVs in both clusters
+//	Unneeded         no other object in the host needs the data that a write destroys (Needs): lists
+//	                 the namespace's claims and, while the claim exists, its VolumeSnapshots
 //	Unused           no Pod needs a claim's disk in this member: reads the namespace's Pods and
 //	                 their nodes
 //	MemberCurrent    the member was not restored while this process ran: reads the fence's Lease
@@ -41,7 +44,8 @@
 //
 // # Evidence
 //
-// Each kind of Evidence, with its proofs in order, and the writes that it allows:
+// Each kind of Evidence, with its proofs in order, and the writes that it allows. Those that destroy data
+// (Destroys) require Unneeded, too, which VolumeUnneeded and SnapshotUnneeded prove:
 //
 //	Destroying    HostReleased, RootGone, and RootGone of the root for which the leaf PV is
 //	              stamped, if it is a different one: SetDelete of the leaf PV (root_pv)

@@ -48,6 +48,20 @@ type Evidence interface {
 	Covers(witness.Key, Action, client.Object) error
 }
 
+// Keeps is an Evidence for a write that keeps all data.
+type Keeps interface {
+	Evidence
+	// Keeps can be implemented only by this package and its subpackages.
+	Keeps(witness.Key)
+}
+
+// Destroys is an Evidence for a write that destroys data, so that the write requires Unneeded, too.
+type Destroys interface {
+	Evidence
+	// Destroys returns the UID of the claim or VolumeSnapshot in the host whose data is destroyed.
+	Destroys(witness.Key) types.UID
+}
+
 // Covers returns nil if an Evidence is for this action and exactly this object, has not been used
 // before, and has not expired. It uses up the Evidence.
 func Covers(evidence Evidence, action Action, object client.Object) error {
@@ -102,6 +116,26 @@ type Releasing struct {
 	Pods    Unused
 	Leaf    LeafVolume
 }
+
+// Destroys implements Destroys.
+func (e Destroying) Destroys(witness.Key) types.UID { return e.Root.uid() }
+
+// Destroys implements Destroys.
+func (e Unmirrored) Destroys(witness.Key) types.UID { return e.Root.uid() }
+
+// Destroys implements Destroys.
+func (e Releasing) Destroys(witness.Key) types.UID {
+	if e.Promise.w == nil {
+		return ""
+	}
+	return rootOf(e.Promise.pv)
+}
+
+// Keeps implements Keeps.
+func (Keeping) Keeps(witness.Key) {}
+
+// Keeps implements Keeps.
+func (Withdrawing) Keeps(witness.Key) {}
 
 // Covers implements Evidence.
 func (e Destroying) Covers(_ witness.Key, action Action, object client.Object) error {

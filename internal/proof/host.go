@@ -21,6 +21,13 @@ import (
 // RootGone is the proof that the host no longer has the claim with a given UID.
 type RootGone struct{ w *witness.Witness }
 
+func (r RootGone) uid() types.UID {
+	if r.w == nil {
+		return ""
+	}
+	return r.w.UID
+}
+
 // RootGone proves by a live read that the host has no claim with the given name and UID.
 func (p Prover) RootGone(ctx context.Context, root types.NamespacedName, uid types.UID) (RootGone, bool, error) {
 	began := p.Clock.Now()

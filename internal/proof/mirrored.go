@@ -42,11 +42,13 @@ type NotMirrored struct {
 // use or must be kept. NotMirrored looks up the host PV by both of its possible names.
 //
 // If thorough is set, as required before destroying data, it also searches for a PV with any other
-// name and for a promise that records the leaf PV, by a paged list of all PVs in the host. It first
-// reads the cache, which can refute but never prove.
+// name, for a promise that records the leaf PV, and for a PV of the same claim that represents another
+// volume, by a paged list of all PVs in the host. A claim has one volume, so the leaf claim may come from a
+// backup, and nobody knows which volume has the newer data. It first reads the cache, which can refute but
+// never prove.
 func (p Prover) NotMirrored(ctx context.Context, claim *corev1.PersistentVolumeClaim, thorough bool) (NotMirrored, bool, error) {
 	began, leaf := p.Clock.Now(), claim.Spec.VolumeName
-	by, err := p.mirrorOf(ctx, leaf, thorough)
+	by, err := p.mirrorOf(ctx, leaf, mirror.RootUID(claim), thorough)
 	if err != nil || by != nil {
 		return NotMirrored{By: by}, false, err
 	}
@@ -59,8 +61,8 @@ func (n NotMirrored) of(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 // mirrorOf returns a host PV that represents a leaf PV, or nil. thorough is the same as for
-// NotMirrored.
-func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*corev1.PersistentVolume, error) {
+// NotMirrored. A host PV of the root counts, too, unless it ends with the root.
+func (p Prover) mirrorOf(ctx context.Context, leaf string, root types.UID, thorough bool) (*corev1.PersistentVolume, error) {
 	if !thorough {
 		return p.mirrorByName(ctx, leaf)
 	}
@@ -78,8 +80,9 @@ func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*core
 	var list corev1.PersistentVolumeList
 	err = index.Pages(ctx, p.HostLive, &list, func() {
 		for i := range list.Items {
-			if by == nil && hostpv.RecordsLeaf(&list.Items[i], p.ClusterID, leaf) {
-				by = list.Items[i].DeepCopy()
+			pv := &list.Items[i]
+			if by == nil && (hostpv.RecordsLeaf(pv, p.ClusterID, leaf) || root != "" && rootOf(pv) == root && leafOf(pv) != "" && !endsWith(pv, root)) {
+				by = pv.DeepCopy()
 			}
 		}
 	})
@@ -137,7 +140,7 @@ func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeC
 		names[made[i].Name] = struct{}{}
 	}
 	for name := range names {
-		by, err := p.mirrorOf(ctx, name, restored)
+		by, err := p.mirrorOf(ctx, name, "", restored) // mirrorOfRoot has read those of the root
 		if err != nil {
 			return NothingMade{}, false, err
 		}

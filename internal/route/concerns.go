@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
 // These functions use reflect.DeepEqual, which is several times as fast as the semantic comparison.
@@ -30,7 +31,7 @@ func VolumeChanged(before, after client.Object) bool {
 func ClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
-	return !known || !ok || metadataChanged(was, is) || !reflect.DeepEqual(was.Spec, is.Spec)
+	return !known || !ok || metadataChanged(was, is) || mirrorsnapshot.Awaited(was) != mirrorsnapshot.Awaited(is) || !reflect.DeepEqual(was.Spec, is.Spec)
 }
 
 // LeafClaimChanged is Concerns for leaf claims. It compares metadata, spec, phase and capacity.

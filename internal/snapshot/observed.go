@@ -54,6 +54,10 @@ type Observed struct {
 	// example because it lacks the class or the leaf claim.
 	Class string
 	Unmet *mirror.Refusal
+	// Disk is the driver's handle of the disk that the claim has now, while the snapshot has no leaf.
+	Disk string
+	// Needs names the claims that will be restored from a snapshot that must be destroyed.
+	Needs []string
 	// Silent is set if the snapshot has been waiting for the member's snapshot-controller or
 	// csi-snapshotter, or until an earlier root's leaf is gone, for a long time. SilentIn is how long to
 	// wait until this must be checked, or 0. Only leaf_snapshot observes them.
@@ -70,10 +74,11 @@ func (s *Observed) Record() mirrorsnapshot.Record {
 }
 
 // Replaced reports whether a leaf content represents a different snapshot than the one recorded on
-// Host: it was re-created for a different snapshot, or a user changed its handle.
+// Host: it was re-created for a different snapshot, a user changed its handle, or the snapshot is of
+// another disk.
 func (s *Observed) Replaced(content *snapshotv1.VolumeSnapshotContent) bool {
 	record := s.Record()
-	return record.Content != "" && content.UID != record.Content && !s.Recreated(content) || !record.Names(content)
+	return record.Content != "" && content.UID != record.Content && !s.Recreated(content) || !record.Names(content) || !record.TakenOf(content)
 }
 
 // Recreated reports whether content still represents the recorded snapshot, under a new UID. A
@@ -130,7 +135,11 @@ func (s *Observed) Ready() bool {
 func (s *Observed) Status(problem *mirror.Refusal, now time.Time) *snapshotv1.VolumeSnapshotContentStatus {
 	switch {
 	case problem != nil:
-		return mirrorsnapshot.Failed(s.Host, problem, now)
+		status := mirrorsnapshot.Failed(s.Host, problem, now)
+		if len(s.Needs) > 0 && s.Content != nil {
+			status.ReadyToUse = mirrorsnapshot.Mirrored(s.Host, s.Content, s.Member).ReadyToUse // claims will be restored from it
+		}
+		return status
 	case s.Content != nil && s.Stamped():
 		return mirrorsnapshot.Mirrored(s.Host, s.Content, s.Member)
 	case s.Leaf != nil && s.Content == nil:

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"strings"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -107,6 +108,13 @@ func (s *Observed) ReportUnavailable() *mirror.Refusal { return s.Unavailable }
 
 // ReportUnmet reports which object the member lacks.
 func (s *Observed) ReportUnmet() *mirror.Refusal { return s.Unmet }
+
+// ReportNeeded reports which claims will be restored from a snapshot that must be destroyed.
+func (s *Observed) ReportNeeded() *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonStillNeeded, "the snapshot is not destroyed yet in member %q, because its data is still needed: %s. "+
+		"Xylem destroys it once these claims have their disks: create a Pod for each. Or delete these claims, if nobody needs the data",
+		s.Member.Registration, strings.Join(s.Needs, ", "))
+}
 
 // ReportSilent reports what the snapshot has been waiting for in the member.
 func (s *Observed) ReportSilent() *mirror.Refusal { return s.Silent }

@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
 )
@@ -92,6 +93,8 @@ type Observed struct {
 	// Only root_pvc observes it.
 	PlacedRegistration string
 
+	// Needs names the claims that are to be cloned from a volume that may have to be destroyed.
+	Needs []string
 	// Copies names the other members that may have copies of a shared volume. Only root_pv
 	// observes them.
 	Copies []string
@@ -296,6 +299,9 @@ func (s *Observed) Adoptable() bool {
 func (s *Observed) Scratch() bool {
 	return s.Host != nil && s.Name != "" && hostpv.WhenUnused(s.Host) && s.Host.Status.Phase == corev1.VolumeBound && s.Host.Spec.ClaimRef != nil
 }
+
+// Saved reports whether a snapshot or a clone of the volume is still to be created.
+func (s *Observed) Saved() bool { return len(s.Needs) > 0 || mirrorsnapshot.Awaited(s.Root) }
 
 // HasFinalizer reports whether the host PV has Xylem's finalizer.
 func (s *Observed) HasFinalizer() bool {

@@ -22,6 +22,7 @@ var inspectMessages = map[string]string{
 	"internal/mirror/sanitize.Plain":        "removes control characters and truncates, for display",
 	"internal/mirror/snapshot.Failed":       "keeps the time of a report if its message is unchanged",
 	"internal/mirror/snapshot.Record.Names": "compares snapshot handles, which a member sends as text",
+	"internal/mirror/snapshot.Record.Has":   "compares handles of disks, which a member sends as text",
 	"internal/snapshot.Observed.Recreated":  "compares snapshot handles, which a member sends as text",
 	"internal/snapshot.Observed.Recorded":   "compares snapshot handles, which a member sends as text",
 	"internal/mirror/report.Own":            "keeps one member's message for display, without earlier messages from others",

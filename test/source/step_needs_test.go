@@ -119,8 +119,8 @@ func stepsOf(act *ast.FuncDecl) map[states.Step][]ast.Stmt {
 // destructiveMethods lists the methods of package guarded that the tables' steps call with evidence as the
 // last argument.
 var destructiveMethods = []string{
-	"DeleteClaim", "SetDelete", "DeleteVolume", "DropVolume", "FreePromise",
-	"DeleteSnapshot", "SetContentDelete", "DeleteContent", "DropContent",
+	"DeleteClaim", "DestroyClaim", "SetDelete", "DeleteVolume", "DropVolume", "FreePromise",
+	"DeleteSnapshot", "DestroySnapshot", "SetContentDelete", "DestroyContent", "DropContent",
 }
 
 // stepEvidence collects the proofs that a step's code obtains from package proof, the evidence that it

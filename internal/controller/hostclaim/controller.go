@@ -191,7 +191,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.selected, err = r.selection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
 		return o, err
 	}
-	if o.source, err = index.Source(ctx, r.Client, r.Snapshots.Check, claim); err != nil {
+	if o.source, err = index.Source(ctx, r.Client, r.Client, r.Snapshots.Check, claim); err != nil {
 		return o, err
 	}
 	pods, err := r.stuck(ctx, key)

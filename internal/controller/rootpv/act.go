@@ -2,6 +2,7 @@ package rootpv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,9 +34,9 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 		}
 		return reconcile.Result{RequeueAfter: r.lookAgain(s, plan)}, nil
 	case lifecycle.SetDelete:
-		return reconcile.Result{}, r.setDelete(ctx, s)
+		return unlessNeeded(r.setDelete(ctx, s))
 	case lifecycle.DeleteClaim:
-		return reconcile.Result{}, r.deleteClaim(ctx, s)
+		return unlessNeeded(r.deleteClaim(ctx, s))
 	case lifecycle.DeleteStale:
 		return reconcile.Result{}, r.deleteStale(ctx, s)
 	case lifecycle.DropHost:
@@ -57,12 +58,26 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 	case lifecycle.SetDeleteUnused:
 		return r.unlessUsed(ctx, s, r.setDeleteUnused)
 	case lifecycle.DeleteUnused:
-		return reconcile.Result{}, r.deleteUnused(ctx, s)
+		return unlessNeeded(r.deleteUnused(ctx, s))
 	case lifecycle.Unfulfil:
 		return reconcile.Result{}, r.unfulfil(ctx, s)
 	default:
 		return reconcile.Result{}, fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
+}
+
+// unlessNeeded returns the result of a step that destroys the volume. If live reads show that somebody
+// needs its data, a later observation shows who, unless the need has ended by then.
+func unlessNeeded(err error) (reconcile.Result, error) {
+	if errors.Is(err, proof.ErrNeeded) {
+		return reconcile.Result{RequeueAfter: lookAgain}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// unneeded proves that nobody needs the data of the volume's claim, which is gone if this was proven.
+func (r *reconciler) unneeded(ctx context.Context, s *volume.Observed, gone proof.RootGone) (proof.Unneeded, error) {
+	return r.Proof().VolumeUnneeded(ctx, hostpv.ClaimKey(s.Host), s.Host.Spec.ClaimRef.UID, gone)
 }
 
 // setDelete sets the leaf PV to Delete once live reads prove that the root is gone. If the leaf
@@ -77,7 +92,11 @@ func (r *reconciler) setDelete(ctx context.Context, s *volume.Observed) error {
 			return err
 		}
 	}
-	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
+	nobody, err := r.unneeded(ctx, s, e.Root)
+	if err != nil {
+		return err
+	}
+	return r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e)
 }
 
 func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Observed) error {
@@ -88,7 +107,11 @@ func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Observed) error 
 	if e.Leaf, proven, err = r.sameLeaf(ctx, s); err != nil || !proven {
 		return err
 	}
-	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, s.Claim, e))
+	nobody, err := r.unneeded(ctx, s, e.Root)
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DestroyClaim(ctx, s.Claim, nobody, e))
 }
 
 // destroying collects the first part of the evidence for I2 (a): the host PV was released, and its

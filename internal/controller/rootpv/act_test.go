@@ -29,8 +29,16 @@ type reads struct {
 	client.Reader
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
-	nodes  map[string]string // Node name -> cluster ID in the Node's label
+	nodes  map[string]string              // Node name -> cluster ID in the Node's label
+	claims []corev1.PersistentVolumeClaim // only in lists
 	err    error
+}
+
+func (r reads) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	if claims, ok := into.(*corev1.PersistentVolumeClaimList); ok {
+		claims.Items = r.claims
+	}
+	return r.err
 }
 
 func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -98,6 +106,11 @@ func TestEvidenceIsLive(t *testing.T) {
 			host.claim = root.DeepCopy()
 			host.claim.UID = "newer"
 		}, written: true},
+		"a claim is still to be cloned from the claim": {change: func(_ *volume.Observed, host, _ *reads) {
+			clone := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "copy", Annotations: map[string]string{v1alpha1.AnnotationSource: "id38/" + string(root.UID)}}}
+			clone.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: root.Name}
+			host.claims = append(host.claims, clone)
+		}},
 		"the host does not respond":                  {change: func(_ *volume.Observed, host, _ *reads) { host.err = down }, fails: down},
 		"the member does not respond":                {change: func(_ *volume.Observed, _, leaf *reads) { leaf.err = down }, fails: down},
 		"the leaf PV was restored under another UID": {change: func(_ *volume.Observed, _, leaf *reads) { leaf.volume.UID = "restored" }},

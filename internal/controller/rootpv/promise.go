@@ -2,6 +2,7 @@ package rootpv
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 )
 
 // lookAgain is the interval at which a disk is checked if only Pods that are not on this member's
-// node could still need it, because their events do not enqueue the promise.
+// node, or other objects, still need it, because their events do not enqueue the host PV.
 const lookAgain = 5 * time.Second
 
 // A disk that is released with its last Pod is destroyed according to I2 (c): a consumer was
@@ -53,7 +54,7 @@ func releases(step lifecycle.Step) bool {
 	}
 }
 
-func (r *reconciler) markUnused(ctx context.Context, s *volume.Observed, _ proof.Releasing) error {
+func (r *reconciler) markUnused(ctx context.Context, s *volume.Observed, _ proof.Releasing, _ proof.Unneeded) error {
 	start := r.Clock.Now()
 	mark := start.UTC().Format(time.RFC3339)
 	if err := r.annotate(ctx, s.Host, v1alpha1.AnnotationUnusedSince, mark); err != nil {
@@ -66,7 +67,7 @@ func (r *reconciler) markUnused(ctx context.Context, s *volume.Observed, _ proof
 // countGrace starts the grace period again, because another process, with another clock, set the
 // mark.
 func (r *reconciler) countGrace(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
-	result, err := r.unlessUsed(ctx, s, func(context.Context, *volume.Observed, proof.Releasing) error {
+	result, err := r.unlessUsed(ctx, s, func(context.Context, *volume.Observed, proof.Releasing, proof.Unneeded) error {
 		r.idle.begin(s.Host.UID, s.Host.Annotations[v1alpha1.AnnotationUnusedSince], r.Clock.Now())
 		return nil
 	})
@@ -76,17 +77,20 @@ func (r *reconciler) countGrace(ctx context.Context, s *volume.Observed) (reconc
 	return result, err
 }
 
-func (r *reconciler) markReleasing(ctx context.Context, s *volume.Observed, _ proof.Releasing) error {
+func (r *reconciler) markReleasing(ctx context.Context, s *volume.Observed, _ proof.Releasing, _ proof.Unneeded) error {
 	return r.annotate(ctx, s.Host, v1alpha1.AnnotationReleasing, string(s.UID))
 }
 
-func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Observed, e proof.Releasing) error {
-	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
+func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Observed, e proof.Releasing, nobody proof.Unneeded) error {
+	return r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e)
 }
 
-// lookAgain returns when to reconcile a promise again, or 0: after its grace period, or soon if the only
-// Pods that use it are not on the member's node, because their events do not enqueue it.
+// lookAgain returns when to reconcile a host PV again, or 0: after a promise's grace period, or soon if
+// what needs the disk does not enqueue the host PV.
 func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) time.Duration {
+	if s.Saved() {
+		return lookAgain
+	}
 	if plan.Phase == lifecycle.Idle && plan.Owner == lifecycle.RootPV && plan.Report == nil {
 		return s.Unused.Grace - s.Unused.For
 	}
@@ -96,9 +100,9 @@ func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) time.Dur
 	return lookAgain
 }
 
-// unlessUsed takes a step of the release if live reads show that the promise is unchanged and
-// no Pod uses the claim. If a Pod uses it, unlessUsed removes both marks.
-func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Observed, step func(context.Context, *volume.Observed, proof.Releasing) error) (reconcile.Result, error) {
+// unlessUsed takes a step of the release if live reads show that the promise is unchanged, no Pod uses
+// the claim, and nobody else needs its data. Otherwise, unlessUsed removes both marks.
+func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Observed, step func(context.Context, *volume.Observed, proof.Releasing, proof.Unneeded) error) (reconcile.Result, error) {
 	if err := r.MayDestroy(); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -107,13 +111,17 @@ func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Observed, step fu
 		return reconcile.Result{}, err
 	}
 	pods, unused, err := r.Proof().Unused(ctx, hostpv.ClaimKey(s.Host))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	nobody, err := r.unneeded(ctx, s, proof.RootGone{})
 	switch {
+	case !unused, errors.Is(err, proof.ErrNeeded):
+		return reconcile.Result{RequeueAfter: lookAgain}, r.unmark(ctx, s)
 	case err != nil:
 		return reconcile.Result{}, err
-	case !unused:
-		return reconcile.Result{RequeueAfter: lookAgain}, r.unmark(ctx, s)
 	}
-	return reconcile.Result{}, step(ctx, s, proof.Releasing{Promise: promise, Pods: pods})
+	return reconcile.Result{}, step(ctx, s, proof.Releasing{Promise: promise, Pods: pods}, nobody)
 }
 
 // deleteUnused deletes the leaf claim if live reads show that the promise and its leaf PV are
@@ -127,7 +135,11 @@ func (r *reconciler) deleteUnused(ctx context.Context, s *volume.Observed) error
 	if err != nil || !same {
 		return err
 	}
-	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, s.Claim, proof.Releasing{Promise: promise, Leaf: leaf}))
+	nobody, err := r.unneeded(ctx, s, proof.RootGone{})
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DestroyClaim(ctx, s.Claim, nobody, proof.Releasing{Promise: promise, Leaf: leaf}))
 }
 
 func (r *reconciler) annotate(ctx context.Context, host *corev1.PersistentVolume, key, value string) error {

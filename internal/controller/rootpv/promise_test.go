@@ -23,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -85,6 +86,12 @@ func listed(since time.Duration) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Unused = volume.Unused{Listed: true, For: since, Grace: grace} }
 }
 
+// saved means that a VolumeSnapshot of the claim is still to be taken.
+func saved(s *volume.Observed) {
+	s.Root = s.Root.DeepCopy()
+	s.Root.Finalizers = append(s.Root.Finalizers, mirrorsnapshot.FinalizerSource)
+}
+
 // withoutFinalizer removes the PV's finalizers, as the deregistration of its cluster does.
 func withoutFinalizer(s *volume.Observed) { s.Host.Finalizers = nil }
 
@@ -136,6 +143,14 @@ func TestDecideUnused(t *testing.T) {
 		"the leaf PV has no stamp":                                                  {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
 		"the promise's claim is gone":                                               {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
 		"the promise's claim is gone during the release":                            {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
+		// A snapshot or a clone of it must still be created, for example because the member's
+		// snapshot-controller is down.
+		"no Pod uses the promise, but it is being saved":                     {unused(saved), lifecycle.None},
+		"the grace period is over, but it is being saved":                    {unused(markedFor(grace), listed(grace), saved), lifecycle.Unmark},
+		"marked as releasing, but it is being saved":                         {unused(releasing, saved), lifecycle.Unmark},
+		"the leaf PV was set to Delete, but it is being saved":               {unused(releasing, leafPolicy(deletes), saved), lifecycle.SetRetain},
+		"the leaf claim is being deleted, although a snapshot was requested": {unused(releasing, noLeaf, saved), lifecycle.DeleteUnused},
+		"no Pod uses the promise, but a claim is to be cloned from it":       {unused(func(s *volume.Observed) { s.Needs = []string{"copy"} }), lifecycle.None},
 		"abandoned": {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
 		"the promise's disk is released only with its claim": {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
 	} {
@@ -241,13 +256,13 @@ type podReads struct {
 	err  error
 }
 
-func (r *podReads) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (r *podReads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if r.err != nil {
 		return r.err
 	}
 	pods, ok := list.(*corev1.PodList)
 	if !ok {
-		return fmt.Errorf("list of %T", list)
+		return r.reads.List(ctx, list, opts...)
 	}
 	pods.Items = r.pods
 	return nil

@@ -112,11 +112,7 @@ func (r *reconciler) destroyUnmirrored(ctx context.Context, o observing.Claim) e
 	case restores.Predates(o.Leaf), restores.MayLackRoot(o.Leaf):
 		return nil // the restore was detected in the meantime, so another rule applies
 	}
-	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return hostpv.HeldBy(pv, o.Leaf) && !r.stamped(pv) })
-	if err != nil || !proven {
-		return err
-	}
-	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, e))
+	return r.destroy(ctx, o, func(pv *corev1.PersistentVolume) bool { return hostpv.HeldBy(pv, o.Leaf) && !r.stamped(pv) })
 }
 
 func (r *reconciler) stamped(pv *corev1.PersistentVolume) bool {
@@ -149,11 +145,21 @@ func (r *reconciler) deleteLeft(ctx context.Context, o observing.Claim) error {
 
 // deleteLost deletes the leaf claim if both its root and its volume are gone.
 func (r *reconciler) deleteLost(ctx context.Context, o observing.Claim) error {
-	e, proven, err := r.unmirrored(ctx, o, true, proof.Absent)
+	return r.destroy(ctx, o, proof.Absent)
+}
+
+// destroy deletes a leaf claim with its volume, which wanted() accepts, once live reads prove that it was
+// never mirrored, and that nobody needs its data.
+func (r *reconciler) destroy(ctx context.Context, o observing.Claim, wanted func(*corev1.PersistentVolume) bool) error {
+	e, proven, err := r.unmirrored(ctx, o, true, wanted)
 	if err != nil || !proven {
 		return err
 	}
-	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, e))
+	nobody, err := r.Proof().VolumeUnneeded(ctx, o.Origin.Root, o.Origin.UID, e.Root)
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DestroyClaim(ctx, o.Leaf, nobody, e))
 }
 
 // unmirrored proves that the root of a bound leaf claim is gone, that wanted() accepts its volume,
@@ -170,7 +176,7 @@ func (r *reconciler) unmirrored(ctx context.Context, o observing.Claim, thorough
 	}
 	if e.None, proven, err = r.Proof().NotMirrored(ctx, o.Leaf, thorough); err != nil || !proven {
 		if by := e.None.By; by != nil {
-			if _, _, uid, ours := hostpv.LeafOf(by); ours && o.Observed.Leaf != nil && uid == o.Observed.Leaf.UID {
+			if cluster, _, uid, ours := hostpv.LeafOf(by); ours && cluster == r.ClusterID && o.Observed.Leaf != nil && uid == o.Observed.Leaf.UID {
 				return e, false, nil
 			}
 		}
@@ -190,7 +196,7 @@ func (r *reconciler) keep(ctx context.Context, o observing.Claim, by *corev1.Per
 	if err != nil || by == nil {
 		return err
 	}
-	problem := mirror.Refuse(v1alpha1.ReasonVolumeKept, "Xylem keeps claim %q in member %q: PersistentVolume %q in the host represents its volume, whose data the deletion could destroy. %s",
+	problem := mirror.Refuse(v1alpha1.ReasonVolumeKept, "Xylem keeps claim %q in member %q: PersistentVolume %q in the host represents its volume, or another one of the same claim, and the deletion could destroy data that is still needed. %s",
 		o.Origin.Root, r.Registration, by.Name, toAbandon(by))
 	if o.Root == nil {
 		r.reports.EventProblem(by, problem)

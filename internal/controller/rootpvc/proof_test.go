@@ -24,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -103,6 +104,13 @@ func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return hostpv.Fulfil(hostpv.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
 }
 
+// mirrorOfAnother returns the host PV of the root that represents another volume in a member.
+func mirrorOfAnother(o *scene, m mirror.Member, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+	earlier := o.leafVolume.DeepCopy()
+	earlier.Name, earlier.UID = "pvc-earlier", "earlier-uid"
+	return hostpv.Mirror(earlier, o.root, policy, m)
+}
+
 // A volume that a host PV represents is not destroyed as if it had never been mirrored, even if the
 // member lost objects or the caches lack them (I2).
 func TestDestroyUnmirroredIsProven(t *testing.T) {
@@ -139,9 +147,24 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			host.add(pv)
 		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
 		"a host PV has the volume's name, but represents another member's volume": {change: func(o *scene, host *cluster) {
+			other, owner := here, o.root.DeepCopy()
+			other.ClusterID, owner.UID = elsewhereID, "another-root"
+			pv := hostpv.Mirror(o.leafVolume, owner, corev1.PersistentVolumeReclaimRetain, other)
+			host.add(pv)
+		}, want: errWrite},
+		// A claim has one volume (I3), so somebody restored the leaf claim from a backup, with its stamp,
+		// and nobody knows which volume has the newer data.
+		"a host PV of the same claim represents another volume": {change: func(o *scene, host *cluster) {
+			host.add(mirrorOfAnother(o, here, corev1.PersistentVolumeReclaimRetain))
+		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		"a host PV of the same claim represents another member's volume": {change: func(o *scene, host *cluster) {
 			other := here
 			other.ClusterID = elsewhereID
-			pv := hostpv.Mirror(o.leafVolume, o.root, corev1.PersistentVolumeReclaimRetain, other)
+			host.add(mirrorOfAnother(o, other, corev1.PersistentVolumeReclaimRetain))
+		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		"a host PV of the same claim represents another volume, and ends with the claim": {change: func(o *scene, host *cluster) {
+			pv := mirrorOfAnother(o, here, corev1.PersistentVolumeReclaimDelete)
+			pv.Status.Phase = corev1.VolumeReleased
 			host.add(pv)
 		}, want: errWrite},
 		"the member was restored since the claim was created": {change: func(o *scene, _ *cluster) {

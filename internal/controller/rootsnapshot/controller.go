@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/proof/snapshots"
 	"github.com/xylem-io/xylem/internal/snapshot"
 	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
@@ -31,6 +33,8 @@ const (
 	actor = guarded.Actor("root-snapshot")
 	// workers is the number of snapshots of one member that are reconciled concurrently.
 	workers = 4
+	// lookAgain is the interval at which a snapshot is checked whose data others still need.
+	lookAgain = 5 * time.Second
 )
 
 // reconciler reconciles host contents whose snapshot is in one member.
@@ -56,7 +60,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if s.Host != nil && s.Content != nil && r.LastRestores().MayLackLeaf(s.Host) {
 		r.missing.Observe(s.Host)
 	}
-	return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s).By(lifecycle.RootSnapshot))
+	err = r.act(ctx, s, lifecycle.Next(s).By(lifecycle.RootSnapshot))
+	if len(s.Needs) > 0 || errors.Is(err, proof.ErrNeeded) {
+		return reconcile.Result{RequeueAfter: lookAgain}, nil // no event of the claims enqueues the content
+	}
+	return reconcile.Result{}, err
 }
 
 // act takes a step of this controller.
@@ -65,7 +73,7 @@ func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	case lifecycle.None:
 		return nil
 	case lifecycle.Place:
-		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Place(s.Host, r.Member))
+		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Place(s.Host, r.Member, s.Disk))
 	case lifecycle.Rejoin:
 		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Rejoin(s.Host))
 	case lifecycle.CreateLeaf:
@@ -137,12 +145,21 @@ func (r *reconciler) destroying(ctx context.Context, s *snapshot.Observed) (e sn
 	return e, proven, err
 }
 
+// unneeded proves that nobody needs the snapshot's data.
+func (r *reconciler) unneeded(ctx context.Context, s *snapshot.Observed) (proof.Unneeded, error) {
+	return r.Proof().SnapshotUnneeded(ctx, mirrorsnapshot.RootOf(s.Host), s.UID)
+}
+
 func (r *reconciler) setDelete(ctx context.Context, s *snapshot.Observed) error {
 	e, proven, err := r.destroying(ctx, s)
 	if err != nil || !proven {
 		return err
 	}
-	return r.Leaf.SetContentDelete(ctx, actor, s.Content, e)
+	nobody, err := r.unneeded(ctx, s)
+	if err != nil {
+		return err
+	}
+	return r.Leaf.SetContentDelete(ctx, actor, s.Content, nobody, e)
 }
 
 // deleteLeaf deletes the leaf VolumeSnapshot if a live read shows that its content is unchanged.
@@ -160,7 +177,11 @@ func (r *reconciler) deleteLeaf(ctx context.Context, s *snapshot.Observed) error
 	if err != nil || !proven {
 		return err
 	}
-	return r.Leaf.DeleteSnapshot(ctx, s.Leaf, e)
+	nobody, err := r.unneeded(ctx, s)
+	if err != nil {
+		return err
+	}
+	return r.Leaf.DestroySnapshot(ctx, s.Leaf, nobody, e)
 }
 
 // deleteContent deletes the leaf content if a live read shows that its VolumeSnapshot is gone.
@@ -175,7 +196,11 @@ func (r *reconciler) deleteContent(ctx context.Context, s *snapshot.Observed) er
 	if !proven {
 		return fmt.Errorf("the member has the VolumeSnapshot of content %s, which is not in the cache yet", s.Content.Name)
 	}
-	return r.Leaf.DeleteContent(ctx, s.Content, e)
+	nobody, err := r.unneeded(ctx, s)
+	if err != nil {
+		return err
+	}
+	return r.Leaf.DestroyContent(ctx, s.Content, nobody, e)
 }
 
 // deleteKept deletes the leaf VolumeSnapshot of a root that is gone or being deleted. The leaf

@@ -116,7 +116,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.class, err = index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(claim))); err != nil || !hostclass.Own(o.class) {
 		return o, err
 	}
-	if o.source, err = index.Source(ctx, r.Client, r.Snapshots.Check, claim); err != nil {
+	if o.source, err = index.Source(ctx, r.Client, r.Client, r.Snapshots.Check, claim); err != nil {
 		return o, err
 	}
 	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {

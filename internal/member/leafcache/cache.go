@@ -25,6 +25,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/share"
@@ -198,7 +199,7 @@ func reduceConfig(obj any) (any, error) {
 
 // reduceClaim makes claims share equal values. Of the managed fields of an unbound claim, it keeps
 // the later of two times: the scheduler selected a node, and the PV controller requested the volume
-// from the provisioner.
+// from the provisioner. It also keeps whether somebody else created a stamped claim.
 func reduceClaim(obj any) (any, error) {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
@@ -213,10 +214,13 @@ func reduceClaim(obj any) (any, error) {
 			requested = selected
 		}
 	}
-	claim.ManagedFields = nil
+	mirror.MarkCopied(claim)
 	share.Claim(claim)
 	if !requested.IsZero() {
-		claim.ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(requested))}}
+		if claim.ManagedFields == nil {
+			claim.ManagedFields = make([]metav1.ManagedFieldsEntry, 1)
+		}
+		claim.ManagedFields[0].Time = new(metav1.NewTime(requested))
 	}
 	return claim, nil
 }

@@ -67,13 +67,19 @@ func (s Source) Placed() bool { return s.IsClaim() || s.IsSnapshot() }
 // Key returns the kind and name of the source, as the key of an index within one namespace.
 func (s Source) Key() string { return s.GroupKind() + "/" + s.Name }
 
+// OfClaim returns the source that is a claim in the same namespace.
+func OfClaim(name string) Source { return Source{Kind: claimKind, Name: name} }
+
+// OfSnapshot returns the source that is a VolumeSnapshot in the same namespace.
+func OfSnapshot(name string) Source {
+	return Source{Group: SnapshotGroup, Kind: SnapshotKind, Name: name}
+}
+
 // ClaimKey returns the Key of a claim that is a source.
-func ClaimKey(name string) string { return Source{Kind: claimKind, Name: name}.Key() }
+func ClaimKey(name string) string { return OfClaim(name).Key() }
 
 // SnapshotKey returns the Key of a snapshot that is a source.
-func SnapshotKey(name string) string {
-	return Source{Group: SnapshotGroup, Kind: SnapshotKind, Name: name}.Key()
-}
+func SnapshotKey(name string) string { return OfSnapshot(name).Key() }
 
 // GroupKind returns the kind of the source with its group, such as Image.example.com.
 func (s Source) GroupKind() string {

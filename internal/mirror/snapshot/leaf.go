@@ -4,8 +4,10 @@ import (
 	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -56,10 +58,11 @@ func Policy(leaf *snapshotv1.VolumeSnapshotContent) snapshotv1.DeletionPolicy {
 	return snapshotv1.DeletionPolicy(leaf.Annotations[v1alpha1.AnnotationDeletionPolicy])
 }
 
-// Place returns a host content that records its member. Xylem writes the content before it creates
-// anything in that member.
-func Place(content *snapshotv1.VolumeSnapshotContent, m mirror.Member) *snapshotv1.VolumeSnapshotContent {
+// Place returns a host content that records its member, and the handle of the disk that the claim has
+// there. Xylem writes the content before it creates anything in that member.
+func Place(content *snapshotv1.VolumeSnapshotContent, m mirror.Member, disk string) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationSource, disk)
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationPlacedIn, m.ClusterID)
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, AnnBeingCreated, yes)
 	return after
@@ -95,6 +98,19 @@ func RecordContent(content, leaf *snapshotv1.VolumeSnapshotContent) *snapshotv1.
 		after.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
 	}
 	return after
+}
+
+// Disk returns the driver's handle of a leaf PV's disk, or "" if a snapshot of it is impossible.
+func Disk(volume *corev1.PersistentVolume) string {
+	if volume == nil || volume.Spec.CSI == nil {
+		return ""
+	}
+	return sanitize.Plain(volume.Spec.CSI.VolumeHandle, handleLimit)
+}
+
+// diskOf returns the driver's handle of the disk of which a leaf content is, or will be, a snapshot.
+func diskOf(leaf *snapshotv1.VolumeSnapshotContent) string {
+	return sanitize.Plain(ptr.Deref(leaf.Spec.Source.VolumeHandle, ""), handleLimit)
 }
 
 // HandleOf returns the handle that the member's driver gave a snapshot, or "" if it has none yet.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -92,6 +93,12 @@ func MayChangeMode(content *snapshotv1.VolumeSnapshotContent) bool {
 	return err == nil && allowed
 }
 
+// Awaited reports whether a VolumeSnapshot of a claim in the host is still to be taken: the host's
+// snapshot-controller keeps the claim until then.
+func Awaited(claim *corev1.PersistentVolumeClaim) bool {
+	return claim != nil && slices.Contains(claim.Finalizers, FinalizerSource)
+}
+
 // Record is what a VolumeSnapshotContent in the host records about its leaf.
 type Record struct {
 	// Snapshot and Content are the UIDs of the leaf VolumeSnapshot and its content. They are
@@ -99,6 +106,9 @@ type Record struct {
 	Snapshot, Content types.UID
 	// Handle is the handle from the member's driver.
 	Handle string
+	// Disk is the driver's handle of the disk of which the snapshot is to be taken. A claim of a promise
+	// class may have another disk later.
+	Disk string
 }
 
 // RecordOf returns what a VolumeSnapshotContent in the host records about its leaf.
@@ -107,8 +117,15 @@ func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
 		Snapshot: types.UID(content.Annotations[v1alpha1.AnnotationLeafSnapshotUID]),
 		Content:  types.UID(content.Annotations[v1alpha1.AttributeLeafUID]),
 		Handle:   content.Annotations[v1alpha1.AttributeHandle],
+		Disk:     content.Annotations[v1alpha1.AnnotationSource],
 	}
 }
+
+// Has reports whether a disk is the recorded one, or whether no disk is recorded.
+func (r Record) Has(disk string) bool { return r.Disk == "" || disk == r.Disk }
+
+// TakenOf reports whether a leaf content is, or will be, a snapshot of the recorded disk.
+func (r Record) TakenOf(leaf *snapshotv1.VolumeSnapshotContent) bool { return r.Has(diskOf(leaf)) }
 
 // Names reports whether a leaf content has the recorded handle, or whether no handle is recorded. A
 // csi-snapshotter sets the handle once. It clears the handle of a content that is being deleted

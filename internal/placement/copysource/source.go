@@ -19,9 +19,11 @@ import (
 type Source struct {
 	// Of identifies the source that the claim names.
 	Of datasource.Source
-	// Claim is the source claim of a clone, and Volume the PV to which it is bound.
+	// Claim is the source claim of a clone, and Volume the PV to which it is bound. If the recorded claim
+	// is gone, Kept is the PV to which it was bound: Xylem keeps the disk for the clones of the claim.
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
+	Kept   *corev1.PersistentVolume
 	// Snapshot is the source snapshot of a restore, and Content its content. Unserved is set if the
 	// host does not serve snapshots.
 	Snapshot *snapshotv1.VolumeSnapshot
@@ -73,6 +75,8 @@ func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
 func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Claim; {
+	case s.Kept != nil:
+		return s.locateVolume(claim, s.Kept, record.UID)
 	case s.Of.Name == claim.Name:
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete the claim and create it again with another data source")}
 	case from == nil && recorded:
@@ -88,14 +92,17 @@ func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	case from.Spec.VolumeName == "" || from.Status.Phase != corev1.ClaimBound:
 		return s.notReady("is not bound yet. If no Pod uses the source claim, create a Pod that does, so that its volume is provisioned")
 	}
-	return s.locateVolume(claim)
+	if mismatch := s.mismatch(claim); mismatch != nil {
+		return Location{Refusal: mismatch}
+	}
+	return s.locateVolume(claim, s.Volume, s.Claim.UID)
 }
 
-// locateVolume finds the volume of the source claim, which must be bound.
-func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
-	pv := s.Volume
+// locateVolume finds the volume of the source claim with the given UID, which must be, or have been,
+// bound to it.
+func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, uid types.UID) Location {
 	switch {
-	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != s.Claim.UID:
+	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != uid:
 		return s.notReady("is bound to a volume that does not exist in the host")
 	case hostpv.IsUnfulfilled(pv):
 		return s.notReady("has no disk yet. Create a Pod that uses the source claim, so that its disk is provisioned")
@@ -104,16 +111,13 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 	case hostpv.Abandoned(pv):
 		return Location{Refusal: s.gone("is bound to a volume that an admin has abandoned")}
 	}
-	cluster, leaf, uid, ours := hostpv.LeafOf(pv)
+	cluster, leaf, leafUID, ours := hostpv.LeafOf(pv)
 	if !ours {
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): Xylem clones only volumes that are in a member. Use a StorageClass with that driver, or another source",
 			s.Of, pv.Name, driverOf(pv))}
 	}
-	if mismatch := s.mismatch(claim); mismatch != nil {
-		return Location{Refusal: mismatch}
-	}
-	return Location{Record: datasource.Record{ClusterID: cluster, UID: s.Claim.UID}, LeafVolume: leaf, LeafUID: uid}
+	return Location{Record: datasource.Record{ClusterID: cluster, UID: uid}, LeafVolume: leaf, LeafUID: leafUID}
 }
 
 // mismatch returns why a member's provisioner would reject the claim (external-provisioner,

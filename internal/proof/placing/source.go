@@ -49,7 +49,7 @@ func SourceHere(ctx context.Context, p proof.Prover, root *corev1.PersistentVolu
 func sourceOf(ctx context.Context, p proof.Prover, root *corev1.PersistentVolumeClaim) (*copysource.Source, error) {
 	of, has := datasource.Of(root)
 	if !has || !of.IsSnapshot() || of.Namespace != "" {
-		return index.Source(ctx, p.HostLive, nil, root) // not a snapshot
+		return index.Source(ctx, p.Host, p.HostLive, nil, root) // not a snapshot
 	}
 	s := &copysource.Source{Of: of}
 	var err error

@@ -65,11 +65,16 @@ func TestSourceHere(t *testing.T) {
 		proven     bool
 		err        error
 	}{
-		"the source matches the record":         {change: func(*scene) {}, proven: true},
-		"no data source":                        {change: func(s *scene) { s.root.Spec.DataSource = nil }},
-		"the source is not recorded":            {change: func(s *scene) { s.root.Annotations = nil }},
-		"recorded in another member":            {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
-		"not found in the host":                 {change: func(s *scene) { s.golden.Name = "gone" }},
+		"the source matches the record":               {change: func(*scene) {}, proven: true},
+		"no data source":                              {change: func(s *scene) { s.root.Spec.DataSource = nil }},
+		"the source is not recorded":                  {change: func(s *scene) { s.root.Annotations = nil }},
+		"recorded in another member":                  {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
+		"not found in the host":                       {change: func(s *scene) { s.golden.Name = "gone" }},
+		"gone, but its disk is kept for clones":       {change: func(s *scene) { s.golden.Name, s.host.Status.Phase = "gone", corev1.VolumeReleased }, proven: true},
+		"re-created, but its disk is kept for clones": {change: func(s *scene) { s.golden.UID, s.host.Status.Phase = "newer", corev1.VolumeReleased }, proven: true},
+		"gone, and its disk belongs to another claim": {change: func(s *scene) {
+			s.golden.Name, s.host.Status.Phase, s.host.Spec.ClaimRef.UID = "gone", corev1.VolumeReleased, "newer"
+		}},
 		"re-created in the host":                {change: func(s *scene) { s.golden.UID, s.host.Spec.ClaimRef.UID = "newer", "newer" }},
 		"being deleted in the host":             {change: func(s *scene) { s.golden.DeletionTimestamp = &metav1.Time{} }},
 		"not bound in the host":                 {change: func(s *scene) { s.golden.Spec.VolumeName = "" }},
@@ -99,7 +104,7 @@ func TestSourceHere(t *testing.T) {
 // verifySource runs SourceHere for a claim whose data source has UID golden-uid.
 func verifySource(t *testing.T, root *corev1.PersistentVolumeClaim, hosts, leaves *cluster, want bool, wantErr error) {
 	t.Helper()
-	uid, proven, err := SourceHere(t.Context(), proof.Prover{Member: here, HostLive: hosts, Live: leaves}, root)
+	uid, proven, err := SourceHere(t.Context(), proof.Prover{Member: here, Host: hosts, HostLive: hosts, Live: leaves}, root)
 	if proven != want || !errors.Is(err, wantErr) || proven && uid != "golden-uid" {
 		t.Errorf("proven %t for %q, error %v; want %t, error %v", proven, uid, err, want, wantErr)
 	}

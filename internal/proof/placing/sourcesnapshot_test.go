@@ -19,7 +19,8 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// List returns the objects with the name in the field selector.
+// List returns the objects with the name in the field selector, or all PVs, as a lookup of a claim's PVs
+// in the cache.
 func (c *cluster) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	if c.fails != nil {
 		return c.fails
@@ -34,6 +35,12 @@ func (c *cluster) List(_ context.Context, into client.ObjectList, options ...cli
 			_, same = obj.(*snapshotv1.VolumeSnapshot)
 		case *snapshotv1.VolumeSnapshotContentList:
 			_, same = obj.(*snapshotv1.VolumeSnapshotContent)
+		}
+		if pv, is := obj.(*corev1.PersistentVolume); is {
+			if _, volumes := into.(*corev1.PersistentVolumeList); volumes {
+				found = append(found, pv.DeepCopy())
+			}
+			continue
 		}
 		if same && obj.GetName() == name && obj.GetNamespace() == o.Namespace {
 			found = append(found, obj.DeepCopyObject())
@@ -60,13 +67,16 @@ func TestSnapshotHere(t *testing.T) {
 		proven     bool
 		err        error
 	}{
-		"the source matches the record":                               {change: func(*restoreScene) {}, proven: true},
-		"the source is not recorded":                                  {change: func(s *restoreScene) { s.root.Annotations = nil }},
-		"recorded in another member":                                  {change: func(s *restoreScene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
-		"placed in another member":                                    {change: func(s *restoreScene) { s.content.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }},
-		"not found in the host":                                       {change: func(s *restoreScene) { s.golden.Name = "gone" }},
-		"re-created in the host":                                      {change: func(s *restoreScene) { s.golden.UID = "newer" }},
-		"being deleted in the host, and no longer kept for a restore": {change: func(s *restoreScene) { s.golden.DeletionTimestamp = &metav1.Time{} }},
+		"the source matches the record": {change: func(*restoreScene) {}, proven: true},
+		"the source is not recorded":    {change: func(s *restoreScene) { s.root.Annotations = nil }},
+		"recorded in another member":    {change: func(s *restoreScene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
+		"placed in another member":      {change: func(s *restoreScene) { s.content.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }},
+		"not found in the host":         {change: func(s *restoreScene) { s.golden.Name = "gone" }},
+		"re-created in the host":        {change: func(s *restoreScene) { s.golden.UID = "newer" }},
+		"being deleted in the host with its content, which Xylem keeps": {change: func(s *restoreScene) {
+			s.golden.DeletionTimestamp, s.content.DeletionTimestamp = &metav1.Time{}, &metav1.Time{}
+		}, proven: true},
+		"being deleted in the host, and its content is gone": {change: func(s *restoreScene) { s.golden.DeletionTimestamp, s.content.Name = &metav1.Time{}, "gone" }},
 		"being deleted in the host, but kept for a restore, with its deletion announced": {change: func(s *restoreScene) {
 			s.golden.DeletionTimestamp, s.golden.Finalizers = &metav1.Time{}, []string{mirrorsnapshot.FinalizerRestored}
 			s.content.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes"

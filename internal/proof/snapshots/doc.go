@@ -18,7 +18,8 @@
 //
 // # Evidence
 //
-// Each kind of Evidence, with its proofs in order, and the writes of root_snapshot that it allows:
+// Each kind of Evidence, with its proofs in order, and the writes of root_snapshot that it allows. A
+// DestroyingSnapshot also requires SnapshotUnneeded:
 //
 //	DestroyingSnapshot  ContentEnded, SnapshotEnded: SetContentDelete
 //	DestroyingSnapshot  ContentEnded, SnapshotEnded, LeafContent: DeleteSnapshot

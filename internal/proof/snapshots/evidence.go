@@ -4,6 +4,7 @@ import (
 	"context"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -34,6 +35,17 @@ type KeepingSnapshot struct {
 	None   NotRepresented
 	Member proof.MemberCurrent
 }
+
+// Destroys implements proof.Destroys.
+func (e DestroyingSnapshot) Destroys(witness.Key) types.UID {
+	if e.Root.w == nil {
+		return ""
+	}
+	return e.Root.w.UID
+}
+
+// Keeps implements proof.Keeps.
+func (KeepingSnapshot) Keeps(witness.Key) {}
 
 // Covers implements Evidence.
 func (e DestroyingSnapshot) Covers(_ witness.Key, action proof.Action, object client.Object) error {

@@ -35,6 +35,7 @@ var (
 	left      = when("its member was deregistered and is registered again", "", func(s *snapshot.Observed) bool { return mirrorsnapshot.Gone(s.Host) })
 	invalid   = when("its source or its reference to the root is rejected", "its source is a member's volume", func(s *snapshot.Observed) bool { return s.Invalid != nil })
 	ready     = when("it is ready", "it is not ready", (*snapshot.Observed).Ready)
+	needed    = when("claims will be restored from it", "", func(s *snapshot.Observed) bool { return len(s.Needs) > 0 })
 	destroyed = when("it must be destroyed", "it must be kept", (*snapshot.Observed).Destroys)
 )
 

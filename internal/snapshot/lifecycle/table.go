@@ -9,7 +9,7 @@ import (
 const sources = "SnapshotSourceInvalid, SnapshotSourceNotReady"
 
 // classes lists the reasons why the member cannot take a snapshot.
-const classes = "NamespaceNotAdmitted, SnapshotClassNotFound, SnapshotClassMismatch, SnapshotSourceNotReady"
+const classes = "NamespaceNotAdmitted, SnapshotClassNotFound, SnapshotClassMismatch, SnapshotSourceNotReady, SnapshotSourceInvalid"
 
 // sections contains the rows of the table.
 var sections = []section{
@@ -61,8 +61,9 @@ var sections = []section{
 		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "no other snapshot in the member has this name"},
 		{Phase: Mismatched, When: []fact{unstamped}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonNameTaken, Report: (*snapshot.Observed).ReportUnstamped, Until: "the leaf has its stamp again, or is gone"},
 		{Phase: Destroying, When: []fact{hasLeaf, not(leafRecorded)}, Step: RecordLeaf, Owner: RootSnapshot},
-		{Phase: Destroying, When: []fact{hasContent, not(stamped)}, Step: Secure, Owner: LeafSnapshot},
+		{Phase: Destroying, When: []fact{hasContent, either(not(stamped), both(needed, not(secured)))}, Step: Secure, Owner: LeafSnapshot},
 		{Phase: Destroying, When: []fact{hasContent, not(recorded)}, Step: RecordContent, Owner: LeafSnapshot},
+		{Phase: Ending, When: []fact{needed}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonStillNeeded, Report: (*snapshot.Observed).ReportNeeded, Until: "the claims have their disks, or are gone"},
 		{Phase: Destroying, When: []fact{hasContent, retained}, Step: SetDelete, Owner: RootSnapshot},
 		{Phase: Destroying, When: []fact{hasLeaf, not(leafDeleting)}, Step: DeleteLeaf, Owner: RootSnapshot},
 		{Phase: Destroying, When: []fact{hasLeaf}, Owner: RootSnapshot, Until: "the member has deleted the leaf"},

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/mirror/volumesource"
@@ -104,6 +105,13 @@ func (o Observer) OfContent(ctx context.Context, name string) (*snapshot.Observe
 	}
 	if err := o.observeLeaves(ctx, s); err != nil {
 		return nil, err
+	}
+	if s.Destroys() && (s.Leaf != nil || s.Content != nil) {
+		claims, err := index.ClaimsToFill(ctx, o.Host, false, s.Origin.Root.Namespace, datasource.OfSnapshot(s.Origin.Root.Name), s.UID)
+		if err != nil {
+			return nil, err
+		}
+		s.Needs = index.Names(claims)
 	}
 	if o.SilentAfter > 0 {
 		s.Silent, s.SilentIn = s.Silence(o.SilentAfter, o.Clock.Now())
@@ -249,6 +257,11 @@ func (o Observer) leafVolume(ctx context.Context, s *snapshot.Observed, source s
 	}
 	if leaf == nil || leaf.UID != uid || claim == nil || origin.UID != source.Claim.UID || !hostpv.HeldBy(leaf, claim) || claim.Status.Phase != corev1.ClaimBound {
 		s.Unmet = mirror.Refuse(v1alpha1.ReasonSnapshotSourceNotReady, "in member %q, claim %q is not bound to its volume %q. `kubectl describe pvc %s` shows why", o.Registration, source.Claim.Name, name, source.Claim.Name)
+		return leaf, nil
+	}
+	s.Disk = mirrorsnapshot.Disk(leaf)
+	if !s.Record().Has(s.Disk) {
+		s.Unmet = mirror.Refuse(v1alpha1.ReasonSnapshotSourceInvalid, "claim %q has another disk now than when the VolumeSnapshot was created: the earlier disk is gone. Delete the VolumeSnapshot, and create another one for the data of the new disk", source.Claim.Name)
 	}
 	return leaf, nil
 }

@@ -68,7 +68,7 @@ func TestCopiedVolumeIsKept(t *testing.T) {
 				t.Errorf("without copies: %s, step %q by %s; want %q", p.Phase, p.Step, p.Owner, tc.step)
 			}
 			p := Next(observe(true))
-			if p.Step != None || p.Owner != RootPV || p.Report == nil || p.Report.Reason != v1alpha1.ReasonCopiesRemain {
+			if p.Step != None || p.Owner != RootPV || p.Report == nil || p.Report.Reason != v1alpha1.ReasonStillNeeded {
 				t.Errorf("with a copy: %s, step %q by %s, report %v", p.Phase, p.Step, p.Owner, p.Report)
 			}
 		})

@@ -34,6 +34,7 @@ var (
 	mirrored     = when("it is mirrored", "it is not mirrored", func(s *volume.Observed) bool { return s.Host != nil })
 	replaced     = when("a host PV represents an earlier leaf PV with the same name", "no host PV represents an earlier leaf PV with the same name", func(s *volume.Observed) bool { return len(s.Earlier) > 0 })
 	copied       = when("other members may have copies of it", "no other member has a copy of it", func(s *volume.Observed) bool { return s.Host != nil && len(hostpv.CopiedIn(s.Host)) > 0 })
+	cloned       = when("claims are still to be cloned from it", "", func(s *volume.Observed) bool { return len(s.Needs) > 0 })
 	abandoned    = when("an admin has annotated the host PV with "+v1alpha1.AnnotationAbandon, "it is not abandoned", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Abandoned(s.Host) })
 	finalizer    = when("the host PV has Xylem's finalizer", "the host PV lacks Xylem's finalizer", func(s *volume.Observed) bool { return s.HasFinalizer() })
 	hostDeleting = when("the host PV is terminating", "the host PV is not terminating", func(s *volume.Observed) bool { return deleting(s.Host) })
@@ -80,7 +81,8 @@ var (
 	restoredMark = when("its marks may be older than a restore of the host", "", func(s *volume.Observed) bool { return s.Unused.Outdated })
 	counted      = when("this process has listed its Pods since it was marked", "this process has not listed its Pods since it was marked", func(s *volume.Observed) bool { return s.Unused.Listed })
 	graceOver    = when("the grace period is over", "the grace period is not over", func(s *volume.Observed) bool { return s.Unused.For >= s.Unused.Grace })
-	used         = when("a Pod uses it", "no Pod uses it", func(s *volume.Observed) bool { return len(s.Users) > 0 })
+	saved        = when("a snapshot or a clone of it is still to be created", "", (*volume.Observed).Saved)
+	used         = when("a Pod uses it, or somebody else needs its data", "neither a Pod uses it, nor does anybody else need its data", func(s *volume.Observed) bool { return len(s.Users) > 0 || s.Saved() })
 	consumed     = when("a Pod has used it", "", func(s *volume.Observed) bool { return s.Host.Annotations[v1alpha1.AnnotationConsumer] != "" })
 )
 

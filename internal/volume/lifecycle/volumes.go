@@ -32,7 +32,7 @@ var volumes = []section{
 	{Title: "Its claim is gone: retain the volume if it must outlive the claim", When: []fact{not(hasRoot)}, Rows: []row{
 		{Phase: Holding, When: []fact{not(mirrored), replaced, unkept}, Step: Secure, Owner: LeafPV},
 		{Phase: Holding, When: []fact{not(stamped), held, mayBeKnown, unsecured}, Step: Stamp, Owner: LeafPV},
-		{Phase: Holding, When: []fact{mirrored, not(abandoned), stamped, not(leafRetain), either(retained, freed, heldByAnother)}, Step: SetRetain, Owner: LeafPV},
+		{Phase: Holding, When: []fact{mirrored, not(abandoned), stamped, not(leafRetain), either(retained, freed, heldByAnother, cloned)}, Step: SetRetain, Owner: LeafPV},
 		{Phase: Adopting, When: []fact{not(mirrored), stamped, adoptable}, Step: Adopt, Owner: LeafPV},
 		{Phase: Provisioned, When: []fact{not(mirrored), stamped, leafRetain, not(terminating), promisedHere}, Step: Fulfil, Owner: LeafPV},
 		{Phase: Holding, When: []fact{not(mirrored), stamped, unkept}, Step: Secure, Owner: LeafPV},
@@ -49,7 +49,7 @@ var volumes = []section{
 	{Title: "Its claim is gone, and its host PV has ended", When: []fact{not(hasRoot), ended}, Rows: []row{
 		{Phase: Destroying, When: []fact{not(abandoned), not(finalizer), not(hostDeleting), not(copied), destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
 		{Phase: Retained, When: []fact{either(abandoned, not(finalizer))}, Owner: RootPV, Until: "the host PV is gone"},
-		{Phase: Ending, When: []fact{copied}, Owner: RootPV, Reasons: v1alpha1.ReasonCopiesRemain, Report: problem.ReportCopies, Until: "shared_pv has removed the copies"},
+		{Phase: Ending, When: []fact{either(copied, cloned)}, Owner: RootPV, Reasons: v1alpha1.ReasonStillNeeded, Report: problem.ReportNeeded, Until: "shared_pv has removed the copies, and the claims have their disks or are gone"},
 		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
 		{Phase: Destroying, When: []fact{destroyed, hasLeaf, not(terminating), not(leafDelete)}, Step: SetDelete, Owner: RootPV},
 		{Phase: Ending, When: []fact{claimed, claimDeleting}, Owner: RootPV, Until: "the leaf claim is gone"},
@@ -83,7 +83,7 @@ var volumes = []section{
 	}},
 
 	{Title: "Its host PV has ended, and its claim is, or will be, bound to another volume", When: []fact{ended, not(own), not(abandoned), finalizer}, Rows: []row{
-		{Phase: Ending, When: []fact{copied}, Owner: RootPV, Reasons: v1alpha1.ReasonCopiesRemain, Report: problem.ReportCopies, Until: "shared_pv has removed the copies"},
+		{Phase: Ending, When: []fact{either(copied, cloned)}, Owner: RootPV, Reasons: v1alpha1.ReasonStillNeeded, Report: problem.ReportNeeded, Until: "shared_pv has removed the copies, and the claims have their disks or are gone"},
 		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
 		{Phase: Retained, When: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, Step: DropKept, Owner: RootPV},
 	}},

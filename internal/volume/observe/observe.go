@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -79,7 +80,7 @@ func (o Observer) observeCopies(ctx context.Context, s *volume.Observed) error {
 		if len(registrations) > 0 {
 			name = fmt.Sprintf("member %q", registrations[0].Name)
 		}
-		s.Copies = append(s.Copies, name)
+		s.Copies = append(s.Copies, "a copy in "+name)
 	}
 	return nil
 }
@@ -242,7 +243,17 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 	if s.Host == nil {
 		return o.observeUnmirrored(ctx, s)
 	}
-	return nil
+	return o.observeNeeds(ctx, s)
+}
+
+// observeNeeds reads the claims that are to be cloned from a volume that may have to be destroyed.
+func (o Observer) observeNeeds(ctx context.Context, s *volume.Observed) error {
+	if s.Leaf == nil || s.HostRoot() == "" || !s.Scratch() && (!hostpv.Ended(s.Host) || !s.Destroys()) {
+		return nil
+	}
+	claims, err := index.ClaimsToFill(ctx, o.Host, false, s.Host.Spec.ClaimRef.Namespace, datasource.OfClaim(s.Host.Spec.ClaimRef.Name), s.HostRoot())
+	s.Needs = index.Names(claims)
+	return err
 }
 
 // observeClaims reads the leaf claim of the host PV's root, and the leaf claim that the leaf PV is

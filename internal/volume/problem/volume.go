@@ -58,12 +58,15 @@ func ReportLost(s *volume.Observed) *mirror.Refusal {
 		s.Name, s.Member.Registration)
 }
 
-// ReportCopies reports that other members still have copies of a shared volume whose claim is gone.
-func ReportCopies(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonCopiesRemain, "volume %q in member %q is not released yet, because other members may have copies of it: %s. "+
-		"Xylem removes each copy as soon as no Pod in that member uses it. If one of these members is away, make it reachable, or deregister it. "+
-		"If a copy stays although no Pod uses it, ask that member's admin to set the reclaim policy of the copy's PersistentVolume to Retain",
-		s.Name, s.Member.Registration, strings.Join(s.Copies, ", "))
+// ReportNeeded reports that others still need the data of a volume whose claim is gone.
+func ReportNeeded(s *volume.Observed) *mirror.Refusal {
+	why := "Xylem destroys it once these claims have their disks: create a Pod for each. Or delete these claims, if nobody needs the data"
+	if len(hostpv.CopiedIn(s.Host)) > 0 {
+		why = "Xylem removes each copy as soon as no Pod in that member uses it. If one of these members is away, make it reachable, or deregister it. " +
+			"If a copy stays although no Pod uses it, ask that member's admin to set the reclaim policy of the copy's PersistentVolume to Retain"
+	}
+	return mirror.Refuse(v1alpha1.ReasonStillNeeded, "volume %q in member %q is not released yet, because its data is still needed: %s. %s",
+		s.Name, s.Member.Registration, strings.Join(slices.Concat(s.Copies, s.Needs), ", "), why)
 }
 
 // ReportTerminating reports that the volume is being deleted in the member.

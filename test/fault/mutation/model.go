@@ -50,7 +50,7 @@ func modelled() []Mutation {
 			Name: "passes-over-deleted", Class: "a leaf PV that is being deleted is not set to Retain",
 			Edits: []Edit{
 				{volumeTable, "held, mayBeKnown, unsecured}", "held, mayBeKnown, unsecured, not(terminating)}"},
-				{volumeTable, "not(leafRetain), either(retained, freed, heldByAnother)}", "not(leafRetain), not(terminating), either(retained, freed, heldByAnother)}"},
+				{volumeTable, "not(leafRetain), either(retained, freed, heldByAnother, cloned)}", "not(leafRetain), not(terminating), either(retained, freed, heldByAnother, cloned)}"},
 				{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, not(terminating)}"},
 				{volumeTable, "provisioned, unsecured}", "provisioned, unsecured, not(terminating)}"},
 			},
@@ -142,7 +142,7 @@ func ofOtherChecks() []Mutation {
 		},
 		{
 			Name: "left-at-delete", Class: "a volume with policy Delete is never destroyed: an earlier claim's leaf claim still holds it, and the claim with another name to which it was assigned was deleted",
-			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, Step: SetRetain", "either(retained, freed)}, Step: SetRetain"}},
+			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother, cloned)}, Step: SetRetain", "either(retained, freed, cloned)}, Step: SetRetain"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
 		{

@@ -65,9 +65,9 @@ func own() []Mutation {
 		{
 			Name: "no-way-back", Class: "I6: the progress of a destruction is recorded only in memory",
 			Edits: []Edit{
-				{rootPVAct, "import (\n	\"context\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"fmt\"\n	\"sync\"\n"},
+				{rootPVAct, "import (\n	\"context\"\n	\"errors\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"errors\"\n	\"fmt\"\n	\"sync\"\n"},
 				{rootPVAct, "func (r *reconciler) act(", "var flipped sync.Map\n\nfunc (r *reconciler) act("},
-				{rootPVAct, "	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)\n", "	flipped.Store(s.Host.UID, true)\n	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)\n"},
+				{rootPVAct, "	return r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e)\n", "	flipped.Store(s.Host.UID, true)\n	return r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e)\n"},
 				{rootPVAct, "	case lifecycle.DeleteClaim:\n", "	case lifecycle.DeleteClaim:\n		if _, known := flipped.Load(s.Host.UID); !known {\n			return reconcile.Result{}, nil\n		}\n"},
 			},
 			Scenario: "delete", Fault: "kill-after@cluster38/patch/persistentvolumes/volume#1",

@@ -1,6 +1,12 @@
 package main
 
-import "github.com/xylem-io/xylem/internal/volume/lifecycle"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+)
 
 const volumesIntro = `# The life of a claim and its volume
 
@@ -9,9 +15,9 @@ leaf_pv, host_volume and promise share. For each request, the controller observe
 top to bottom, whose conditions all hold. If the row names that controller, it takes the step. Otherwise, it does nothing,
 and the event from the other controller's write enqueues its request again.
 
-The last table lists the steps. Its third column names the type of evidence (bold) and the proofs that a step needs; packages proof,
+The table of steps follows. Its third column names the type of evidence (bold) and the proofs that a step needs; packages proof,
 proof/dropping, proof/placing and proof/adoption describe them. Its last column lists the reasons that the controller may
-report when it takes the step, or if it cannot.
+report when it takes the step, or if it cannot. The last table lists who may need a volume's data.
 
 | Word | Meaning |
 |---|---|
@@ -32,4 +38,22 @@ report when it takes the step, or if it cannot.
 | to be destroyed | the policies on both sides are Delete, and the leaf PV is stamped or gone; otherwise, the volume is kept |
 `
 
-func volumesPage() ([]byte, error) { return []byte(volumesIntro + lifecycle.Page()), nil }
+func volumesPage() ([]byte, error) {
+	var b strings.Builder
+	b.WriteString(volumesIntro + lifecycle.Page() + needsIntro)
+	for _, need := range proof.Needs {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", need.Who, need.Until, need.Proof)
+	}
+	return []byte(b.String()), nil
+}
+
+// needsIntro precedes the table of needs.
+const needsIntro = `
+## Who may need the data
+
+Before Xylem destroys a volume or a snapshot, each of these needs must have ended. Package guarded requires the proof VolumeUnneeded or
+SnapshotUnneeded for each destruction, besides the evidence above. A feature that uses a volume's data adds a row to proof.Needs.
+
+| Needed by | until | Proof |
+|---|---|---|
+`

@@ -33,6 +33,10 @@ func (b Budget) Exceeded(spent map[string]int, objects int) []string {
 	return found
 }
 
+// Restarted reports whether a Link to a member began while the requests were counted: it begins with a
+// review of the manager's permissions in the member.
+func Restarted(spent map[string]int) bool { return spent["member create selfsubjectaccessreviews"] > 0 }
+
 // Account marks the point in each cluster's audit log from which Xylem's requests are counted.
 type Account map[string]controlplane.Mark
 

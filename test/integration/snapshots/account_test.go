@@ -74,6 +74,7 @@ var _ = Describe("The cost", func() {
 		s.spend(ctx, "a snapshot, from its deletion until it is destroyed", one, harness.Budget{
 			"host patch volumesnapshotcontents": 2, "member patch volumesnapshotcontents": 1, "member delete volumesnapshots": 1,
 			"host list volumesnapshots": 2, "host list volumesnapshotcontents": 2, "member list volumesnapshots": 1, "member list volumesnapshotcontents": 2,
+			"host list persistentvolumeclaims": 2, // nobody may need the data
 		}, func(i int) { s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, name(i)) }, func(i int) {
 			gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name(i))
 			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contents[i])

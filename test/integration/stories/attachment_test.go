@@ -123,6 +123,9 @@ var _ = Describe("A volume that must be attached", suite.Slow, Ordered, func() {
 
 		Expect(member.SetFaults()).To(Succeed())
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
+		// The attach-detach controller retries with exponential backoff. It detaches the volume only after it
+		// has noticed the success, and the provisioner, with its own backoff, deletes the volume only after that.
+		suite.Until[corev1.Node](ctx, member, "", leafNode, HaveField("Status.VolumesAttached", Not(BeEmpty())))
 	}, SpecTimeout(storyTime))
 
 	It("quotes the driver's error if it cannot be detached after its Pod has been deleted", func(ctx SpecContext) {

@@ -168,7 +168,7 @@ var _ = Describe("A shared volume", suite.Slow, Ordered, func() {
 		s.deletePod(ctx, "first")
 		s.deleteClaim(ctx, "data")
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, phase(corev1.VolumeReleased))
-		s.noted(ctx, "PersistentVolume", host.Name, v1alpha1.ReasonCopiesRemain, `member "`+user+`"`, "make it reachable, or deregister it")
+		s.noted(ctx, "PersistentVolume", host.Name, v1alpha1.ReasonStillNeeded, `member "`+user+`"`, "make it reachable, or deregister it")
 		s.barrier(ctx, onOwner)
 		Expect(s.book(owner, "data").LiveIDs()).To(HaveLen(1))
 		until[corev1.PersistentVolume](ctx, s, x.Member(owner), host.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))

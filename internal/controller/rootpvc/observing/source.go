@@ -24,7 +24,7 @@ func (o Observer) observeSource(ctx context.Context, c *Claim) error {
 	if !s.Alone() || c.Root.Spec.VolumeName != "" && s.Promise == nil {
 		return nil
 	}
-	source, err := index.Source(ctx, o.Host, o.HostSnapshots, c.Root)
+	source, err := index.Source(ctx, o.Host, o.Host, o.HostSnapshots, c.Root)
 	if source == nil || err != nil {
 		return err
 	}

@@ -1,0 +1,162 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
+)
+
+// Need is a use of a volume's, or of a VolumeSnapshot's, data that must end before the data may be
+// destroyed. A feature that uses data adds its need to Needs.
+type Need struct {
+	// Who needs the data, and Until when.
+	Who, Until string
+	// Proof is what shows that the need has ended.
+	Proof string
+	// volume and snapshot return the objects in the host that need the data, from live reads. They are
+	// nil if something else than Unneeded proves that the need has ended.
+	volume   func(Prover, context.Context, root) ([]string, error)
+	snapshot func(Prover, context.Context, root) ([]string, error)
+}
+
+// root is the claim, or the VolumeSnapshot, whose data must be destroyed.
+type root struct {
+	types.NamespacedName
+	uid types.UID
+	// gone is set if a live read has shown that it no longer exists.
+	gone bool
+}
+
+// Needs lists all needs, as VOLUMES.md shows them.
+var Needs = []Need{
+	{
+		Who: "a Pod of the claim", Until: "it has finished, or is gone",
+		Proof: "RootGone: Kubernetes keeps a claim while a Pod uses it. For a disk that is released while its claim exists: Unused",
+	},
+	{
+		Who: "a VolumeSnapshot to be taken of the claim", Until: "it is ready, or is being deleted",
+		Proof:  "VolumeUnneeded",
+		volume: Prover.snapshotsToTake,
+	},
+	{
+		Who: "a claim to be cloned from the claim, or to be restored from the VolumeSnapshot, even if it is Bound to a promise", Until: "it has a disk, or is being deleted",
+		Proof: "VolumeUnneeded, SnapshotUnneeded",
+		volume: func(p Prover, ctx context.Context, r root) ([]string, error) {
+			return p.claimsToFill(ctx, r, datasource.OfClaim(r.Name))
+		},
+		snapshot: func(p Prover, ctx context.Context, r root) ([]string, error) {
+			return p.claimsToFill(ctx, r, datasource.OfSnapshot(r.Name))
+		},
+	},
+	{
+		Who: "a copy of a shared volume, in another member", Until: "shared_pv has removed it, and its record on the host PV",
+		Proof: "HostReleased: the record",
+	},
+	{
+		Who: "`kubectl xylem move`, for the disk that it moves the data from", Until: "the user confirms the end of the move",
+		Proof: "HostReleased: the host PV's policy is Retain during a move",
+	},
+	{
+		Who: "a host PV of the same claim, or one that represents the volume", Until: "it has ended with policy Delete, or is gone",
+		Proof: "NotMirrored",
+	},
+}
+
+// ErrNeeded reports that objects in the host need data that was to be destroyed. The error names them.
+var ErrNeeded = errors.New("others need the data")
+
+// Unneeded is the proof that no object in the host needs the data of a claim's volume, or of a
+// VolumeSnapshot. Every write that destroys data requires it. Prove it after the end of the claim or
+// VolumeSnapshot, because only existing ones get new needs.
+type Unneeded struct{ w *witness.Witness }
+
+// VolumeUnneeded proves by live reads that no object in the host needs the data of a claim's volume. It
+// returns ErrNeeded if an object needs the data. gone is zero if the claim may exist.
+func (p Prover) VolumeUnneeded(ctx context.Context, claim types.NamespacedName, uid types.UID, gone RootGone) (Unneeded, error) {
+	return p.unneeded(ctx, root{claim, uid, uid != "" && gone.uid() == uid}, func(n Need) func(Prover, context.Context, root) ([]string, error) { return n.volume })
+}
+
+// SnapshotUnneeded proves by live reads that no object in the host needs the data of a VolumeSnapshot,
+// which may be gone. It returns ErrNeeded if an object needs the data.
+func (p Prover) SnapshotUnneeded(ctx context.Context, snapshot types.NamespacedName, uid types.UID) (Unneeded, error) {
+	return p.unneeded(ctx, root{snapshot, uid, false}, func(n Need) func(Prover, context.Context, root) ([]string, error) { return n.snapshot })
+}
+
+func (p Prover) unneeded(ctx context.Context, of root, reads func(Need) func(Prover, context.Context, root) ([]string, error)) (Unneeded, error) {
+	began := p.Clock.Now()
+	if of.uid == "" {
+		return Unneeded{}, witness.Unproven("the claim or VolumeSnapshot %s has no UID", of)
+	}
+	for _, need := range Needs {
+		read := reads(need)
+		if read == nil {
+			continue
+		}
+		by, err := read(p, ctx, of)
+		if err != nil {
+			return Unneeded{}, fmt.Errorf("prove that nobody needs the data of %s: %w", of, err)
+		}
+		if len(by) > 0 {
+			return Unneeded{}, fmt.Errorf("%s: %w: %s", of, ErrNeeded, strings.Join(by, ", "))
+		}
+	}
+	return Unneeded{w: p.testify(began, of.uid, "")}, nil
+}
+
+// claimsToFill returns the claims that are still to be created from a source.
+func (p Prover) claimsToFill(ctx context.Context, of root, source datasource.Source) ([]string, error) {
+	claims, err := index.ClaimsToFill(ctx, p.HostLive, true, of.Namespace, source, of.uid)
+	return index.Names(claims), err
+}
+
+// snapshotsToTake returns the VolumeSnapshots of a claim that are neither ready nor being deleted. If the
+// claim is gone, none can be taken: the host's snapshot-controller keeps it until then.
+func (p Prover) snapshotsToTake(ctx context.Context, of root) ([]string, error) {
+	if of.gone {
+		return nil, nil
+	}
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, of.NamespacedName)
+	if err != nil || claim == nil || claim.UID != of.uid {
+		return nil, err
+	}
+	var list snapshotv1.VolumeSnapshotList
+	var found []string
+	err = index.Pages(ctx, p.HostLive, &list, func() {
+		for i := range list.Items {
+			s := &list.Items[i]
+			ready := s.Status != nil && ptr.Deref(s.Status.ReadyToUse, false)
+			if ptr.Deref(s.Spec.Source.PersistentVolumeClaimName, "") == of.Name && !ready && s.DeletionTimestamp == nil {
+				found = append(found, fmt.Sprintf("VolumeSnapshot %q", s.Name))
+			}
+		}
+	}, client.InNamespace(of.Namespace))
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil // the host has no VolumeSnapshots
+	}
+	return found, err
+}
+
+// CoversDestruction returns nil if an Evidence covers the action on the object, as Covers does, and if
+// nobody needs the data that the action destroys. It uses up both.
+func CoversDestruction(nobody Unneeded, evidence Destroys, action Action, object client.Object) error {
+	if nobody.w == nil || nobody.w.UID != evidence.Destroys(witness.Key{}) {
+		return witness.Unproven("somebody may need the data of %T %s", object, client.ObjectKeyFromObject(object))
+	}
+	if err := Covers(evidence, action, object); err != nil {
+		return err
+	}
+	return witness.Spend(nobody.w)
+}
