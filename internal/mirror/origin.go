@@ -76,7 +76,7 @@ const copiedMark = "copied"
 func MarkCopied(leaf metav1.Object) {
 	entries := leaf.GetManagedFields()
 	leaf.SetManagedFields(nil)
-	if len(entries) > 0 && RootUID(leaf) != "" && !slices.ContainsFunc(entries, stamps) {
+	if RootUID(leaf) != "" && !slices.ContainsFunc(entries, stamps) {
 		leaf.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: copiedMark}})
 	}
 }

@@ -8,6 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // The reduced claim keeps the time at which its volume was requested, until it is bound.
@@ -43,6 +46,49 @@ func TestReduceClaim(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got.(*corev1.PersistentVolumeClaim).ManagedFields); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A claim with Xylem's stamp that Xylem did not create was copied: a backup tool restored it, for example.
+func TestReduceCopiedClaim(t *testing.T) {
+	entry := func(manager, annotation string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + annotation + `":{}}}}`)}
+	}
+	for name, tc := range map[string]struct {
+		root   string
+		fields []metav1.ManagedFieldsEntry
+		asked  bool // the PV controller has requested the volume
+		want   bool
+	}{
+		"Xylem created it":                    {root: "root-uid", fields: []metav1.ManagedFieldsEntry{entry("xylem-root-pvc", v1alpha1.AnnotationRootUID)}},
+		"a backup tool created it":            {root: "root-uid", fields: []metav1.ManagedFieldsEntry{entry("velero-server", v1alpha1.AnnotationRootUID)}, want: true},
+		"a backup tool created it, just now":  {root: "root-uid", fields: []metav1.ManagedFieldsEntry{entry("velero-server", v1alpha1.AnnotationRootUID)}, asked: true, want: true},
+		"Xylem changed it later":              {root: "root-uid", fields: []metav1.ManagedFieldsEntry{entry("velero-server", v1alpha1.AnnotationRootUID), entry("xylem-root-pvc", "other")}, want: true},
+		"it is the member's own":              {fields: []metav1.ManagedFieldsEntry{entry("kubectl", "other")}},
+		"somebody removed its managed fields": {root: "root-uid", want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}, ManagedFields: tc.fields}}
+			if tc.root != "" {
+				claim.Annotations[v1alpha1.AnnotationRootUID] = tc.root
+			}
+			if tc.asked {
+				claim.Annotations[volumehelpers.AnnStorageProvisioner] = "driver"
+				claim.ManagedFields = append(claim.ManagedFields, metav1.ManagedFieldsEntry{Manager: "controller", Time: new(metav1.Now()),
+					FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + volumehelpers.AnnStorageProvisioner + `":{}}}}`)})
+			}
+			got, err := reduceClaim(claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reduced := got.(*corev1.PersistentVolumeClaim)
+			if mirror.Copied(reduced) != tc.want {
+				t.Errorf("copied is %t, want %t: %+v", !tc.want, tc.want, reduced.ManagedFields)
+			}
+			if tc.asked && (len(reduced.ManagedFields) != 1 || reduced.ManagedFields[0].Time == nil) {
+				t.Errorf("the time of the request is lost: %+v", reduced.ManagedFields)
 			}
 		})
 	}
