@@ -315,8 +315,9 @@ const (
 	AttributeShared = Prefix + "shared-attributes"
 	// AttributeLeafUID is the UID of the leaf PV, or of the leaf content.
 	AttributeLeafUID = Prefix + "leaf-uid"
-	// AttributeProvisionedFor is the UID of the claim for which the member provisioned the leaf PV. A
-	// host PV lacks it if its leaf PV existed before the leaf claim, and may have earlier data.
+	// AttributeProvisionedFor is the UID of the claim for which the member provisioned the leaf PV, if the
+	// claim may be bound only to a new volume (`kubectl xylem move`). A host PV lacks it if its leaf PV
+	// existed before the leaf claim, and may have earlier data.
 	AttributeProvisionedFor = Prefix + "provisioned-for"
 )
 

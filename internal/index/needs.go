@@ -12,10 +12,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ClaimsToFill returns the claims whose disk is still to be created from the claim or VolumeSnapshot
-// with the given name and UID, according to their record of the source (xylem.io/source): claims that are
-// not bound yet, and those that are bound to a promise without a disk. A claim that is being deleted
-// never gets a disk. If live is set, r bypasses caches.
+// ClaimsToFill returns the claims that are bound to a promise, and whose disk is still to be created from
+// the claim or VolumeSnapshot with the given name and UID, according to their record of the source
+// (xylem.io/source). Nobody else keeps the source for them. For claims that are not bound yet, Kubernetes
+// does: a snapshot-controller keeps the VolumeSnapshot, and a provisioner the claim that it clones. A
+// claim that is being deleted never gets a disk. If live is set, r bypasses caches.
 func ClaimsToFill(ctx context.Context, r client.Reader, live bool, namespace string, source datasource.Source, uid types.UID) ([]corev1.PersistentVolumeClaim, error) {
 	var found []corev1.PersistentVolumeClaim
 	var err error
@@ -37,7 +38,7 @@ func ClaimsToFill(ctx context.Context, r client.Reader, live bool, namespace str
 	var empty []corev1.PersistentVolumeClaim
 	for i := range found {
 		claim := &found[i]
-		if record, recorded := datasource.RecordOf(claim); !recorded || record.UID != uid || claim.DeletionTimestamp != nil {
+		if record, recorded := datasource.RecordOf(claim); !recorded || record.UID != uid || claim.DeletionTimestamp != nil || claim.Spec.VolumeName == "" {
 			continue
 		}
 		volume, err := Find[corev1.PersistentVolume](ctx, r, Named(claim.Spec.VolumeName))

@@ -52,7 +52,7 @@ var Needs = []Need{
 		volume: Prover.snapshotsToTake,
 	},
 	{
-		Who: "a claim to be cloned from the claim, or to be restored from the VolumeSnapshot, even if it is Bound to a promise", Until: "it has a disk, or is being deleted",
+		Who: "a claim that is Bound to a promise, to be cloned from the claim or restored from the VolumeSnapshot", Until: "it has a disk, or is being deleted",
 		Proof: "VolumeUnneeded, SnapshotUnneeded",
 		volume: func(p Prover, ctx context.Context, r root) ([]string, error) {
 			return p.claimsToFill(ctx, r, datasource.OfClaim(r.Name))
@@ -60,6 +60,10 @@ var Needs = []Need{
 		snapshot: func(p Prover, ctx context.Context, r root) ([]string, error) {
 			return p.claimsToFill(ctx, r, datasource.OfSnapshot(r.Name))
 		},
+	},
+	{
+		Who: "a claim that is not bound yet, to be cloned or restored", Until: "it is bound, or is gone",
+		Proof: "as in a single cluster: the host's snapshot-controller keeps the VolumeSnapshot, and the member's provisioner keeps the claim that it clones",
 	},
 	{
 		Who: "a copy of a shared volume, in another member", Until: "shared_pv has removed it, and its record on the host PV",

@@ -109,17 +109,17 @@ func TestUnneeded(t *testing.T) {
 		by       string // who needs the data
 		err      error
 	}{
-		"nobody needs the volume":                                 {users: users{root: root}},
-		"a clone is pending":                                      {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim")}}, by: `claim "copy"`},
-		"a clone is Bound to a promise without a disk":            {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(promiseOf().Name))}, volume: promiseOf()}, by: `claim "copy"`},
-		"a clone is Bound to a promise that is missing":           {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(promiseOf().Name))}}, by: `claim "copy"`},
-		"a clone has its disk":                                    {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(fulfilled.Name))}, volume: fulfilled}},
-		"a clone is bound to a volume":                            {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo("pvc-1"))}}},
-		"a clone is being deleted":                                {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} })}}},
-		"a clone of a newer claim with that name":                 {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationSource] = "id38/newer" })}}},
-		"a clone without a record, which Kubernetes ignores, too": {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil })}}},
-		"a restore from a snapshot with the claim's name":         {users: users{claims: []corev1.PersistentVolumeClaim{from("VolumeSnapshot")}}},
-		"a snapshot is to be taken":                               {users: users{root: root, snapshots: []snapshotv1.VolumeSnapshot{snapshotOf("data")}}, by: `VolumeSnapshot "backup"`},
+		"nobody needs the volume":                             {users: users{root: root}},
+		"a clone is pending":                                  {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim")}}},
+		"a clone is Bound to a promise without a disk":        {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(promiseOf().Name))}, volume: promiseOf()}, by: `claim "copy"`},
+		"a clone is Bound to a promise that is missing":       {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(promiseOf().Name))}}, by: `claim "copy"`},
+		"a clone has its disk":                                {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(fulfilled.Name))}, volume: fulfilled}},
+		"a clone is bound to a volume":                        {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo("pvc-1"))}}},
+		"a clone that is Bound to a promise is being deleted": {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(promiseOf().Name), func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} })}}},
+		"a clone of a newer claim with that name":             {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(promiseOf().Name), func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationSource] = "id38/newer" })}}},
+		"a clone without a record":                            {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(promiseOf().Name), func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil })}}},
+		"a restore from a snapshot with the claim's name":     {users: users{claims: []corev1.PersistentVolumeClaim{from("VolumeSnapshot", boundTo(promiseOf().Name))}}},
+		"a snapshot is to be taken":                           {users: users{root: root, snapshots: []snapshotv1.VolumeSnapshot{snapshotOf("data")}}, by: `VolumeSnapshot "backup"`},
 		"a snapshot has failed": {users: users{root: root, snapshots: []snapshotv1.VolumeSnapshot{snapshotOf("data", func(s *snapshotv1.VolumeSnapshot) {
 			s.Status = &snapshotv1.VolumeSnapshotStatus{ReadyToUse: ptr.To(false)}
 		})}}, by: `VolumeSnapshot "backup"`},
@@ -134,9 +134,9 @@ func TestUnneeded(t *testing.T) {
 		"the host does not list its snapshots":           {users: users{root: root, unserved: down}, err: down},
 		"the host does not list its claims":              {users: users{fails: down}, err: down},
 		"nobody needs the snapshot":                      {users: users{}, snapshot: true},
-		"a restore is pending":                           {users: users{claims: []corev1.PersistentVolumeClaim{from("VolumeSnapshot")}}, snapshot: true, by: `claim "copy"`},
+		"a restore is pending":                           {users: users{claims: []corev1.PersistentVolumeClaim{from("VolumeSnapshot")}}, snapshot: true},
 		"a restore is Bound to a promise without a disk": {users: users{claims: []corev1.PersistentVolumeClaim{from("VolumeSnapshot", boundTo(promiseOf().Name))}, volume: promiseOf()}, snapshot: true, by: `claim "copy"`},
-		"a clone of a claim with the snapshot's name":    {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim")}}, snapshot: true},
+		"a clone of a claim with the snapshot's name":    {users: users{claims: []corev1.PersistentVolumeClaim{from("PersistentVolumeClaim", boundTo(promiseOf().Name))}}, snapshot: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := client.ObjectKey{Namespace: "shop", Name: "data"}

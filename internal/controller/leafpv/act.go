@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/proof/adoption"
@@ -142,7 +143,9 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 	}
 	host := hostpv.Mirror(s.Leaf, s.Root, policy, r.Member)
 	host.Name = s.HostName(s.Root)
-	hostpv.RecordProvisioned(host, s.Leaf, s.Claim)
+	if pvc.WantsNew(s.Root) {
+		hostpv.RecordProvisioned(host, s.Leaf, s.Claim)
+	}
 	if err := r.share(ctx, s, host); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -108,6 +109,7 @@ func TestEvidenceIsLive(t *testing.T) {
 		}, written: true},
 		"a claim is still to be cloned from the claim": {change: func(_ *volume.Observed, host, _ *reads) {
 			clone := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "copy", Annotations: map[string]string{v1alpha1.AnnotationSource: "id38/" + string(root.UID)}}}
+			clone.Spec.VolumeName = hostpv.PromiseName("copy-uid")
 			clone.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: root.Name}
 			host.claims = append(host.claims, clone)
 		}},

@@ -32,7 +32,7 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 			Message: "the claim cannot be created in a member: " + strings.Join(refused, "; "),
 		}
 	}
-	if equality.Semantic.DeepEqual(leaf.Spec.Selector, SelectsNone()) {
+	if WantsNew(leaf) {
 		leaf.Spec.Selector = nil
 	}
 	leaf.Spec.StorageClassName = fields.Clone(class)
@@ -50,6 +50,11 @@ func SelectsNone() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: key, Operator: metav1.LabelSelectorOpExists}, {Key: key, Operator: metav1.LabelSelectorOpDoesNotExist},
 	}}
+}
+
+// WantsNew reports whether a claim may be bound only to a volume that is provisioned for it.
+func WantsNew(claim *corev1.PersistentVolumeClaim) bool {
+	return equality.Semantic.DeepEqual(claim.Spec.Selector, SelectsNone())
 }
 
 // WithSource returns a leaf claim that records the UID of its data source in the host.

@@ -2,6 +2,7 @@ package copysource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -32,12 +33,18 @@ func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
 		return s.notReady("does not exist in this namespace. Create the snapshot, or delete this claim")
 	case recorded && from.UID != record.UID:
 		return Location{Refusal: s.gone("was deleted, and another snapshot has its name now")}
-	case from.DeletionTimestamp != nil && (!recorded || s.Content == nil):
+	case from.DeletionTimestamp != nil && (!recorded || !s.held(claim)):
 		return Location{Refusal: s.gone("is being deleted")}
 	}
-	// The snapshot-controller keeps a deleted snapshot while claims that are restored from it are Pending,
-	// and Xylem keeps its content, also while it is being deleted, while recorded claims have no disk.
 	return s.locateContent(claim)
+}
+
+// held reports whether a deleted snapshot is kept for a claim. The snapshot-controller keeps its finalizer
+// until no claim that is being restored is Pending. It may announce the deletion on the content before
+// that, whenever the content changes (external-snapshotter/pkg/common-controller: syncContent). Xylem keeps
+// the content, even while it is being deleted, for claims that are bound to promises.
+func (s *Source) held(claim *corev1.PersistentVolumeClaim) bool {
+	return s.Content != nil && (promised(claim) || s.Content.DeletionTimestamp == nil && slices.Contains(s.Snapshot.Finalizers, mirrorsnapshot.FinalizerRestored))
 }
 
 // locateContent finds the snapshot's content, which records the location of its leaf.

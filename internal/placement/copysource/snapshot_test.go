@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
@@ -43,6 +44,10 @@ func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.
 		c(claim, s)
 	}
 	return claim, s
+}
+
+func promisedClaim(c *corev1.PersistentVolumeClaim, _ *Source) {
+	c.Spec.VolumeName = hostpv.PromiseName("copy-uid")
 }
 
 func deletingSnapshot(_ *corev1.PersistentVolumeClaim, s *Source) {
@@ -76,7 +81,8 @@ func TestLocateSnapshot(t *testing.T) {
 		"the recorded snapshot was re-created":                                            {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
 		"the snapshot is being deleted":                                                   {change: changes{deletingSnapshot}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
 		"the snapshot is being deleted, but kept for this claim":                          {change: changes{deletingSnapshot, recorded("id38/snap-1")}},
-		"the snapshot is being deleted with its content, which Xylem keeps":               {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}},
+		"the snapshot is being deleted with its content, which Xylem keeps for a promise": {change: changes{deletingSnapshot, recorded("id38/snap-1"), promisedClaim, content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}},
+		"the snapshot is being deleted with its content":                                  {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}, reason: v1alpha1.ReasonSourceGone},
 		"the snapshot is being deleted, but kept, and its content is marked for deletion": {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes" })}},
 		"the snapshot is being deleted, and its content is gone":                          {change: changes{deletingSnapshot, recorded("id38/snap-1"), func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Content = nil }}, reason: v1alpha1.ReasonSourceGone},
 		"the snapshot has no status":                                                      {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},

@@ -20,7 +20,7 @@ type Source struct {
 	// Of identifies the source that the claim names.
 	Of datasource.Source
 	// Claim is the source claim of a clone, and Volume the PV to which it is bound. If the recorded claim
-	// is gone, Kept is the PV to which it was bound: Xylem keeps the disk for the clones of the claim.
+	// is gone, Kept is the PV to which it was bound: Xylem keeps the disk for clones that are bound to promises.
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
 	Kept   *corev1.PersistentVolume
@@ -75,7 +75,7 @@ func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
 func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Claim; {
-	case s.Kept != nil:
+	case s.Kept != nil && promised(claim):
 		return s.locateVolume(claim, s.Kept, record.UID)
 	case s.Of.Name == claim.Name:
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete the claim and create it again with another data source")}
@@ -96,6 +96,12 @@ func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 		return Location{Refusal: mismatch}
 	}
 	return s.locateVolume(claim, s.Volume, s.Claim.UID)
+}
+
+// promised reports whether a claim is bound to a promise, so that Xylem keeps its source until it has a
+// disk.
+func promised(claim *corev1.PersistentVolumeClaim) bool {
+	return hostpv.NamesPromise(claim.Spec.VolumeName)
 }
 
 // locateVolume finds the volume of the source claim with the given UID, which must be, or have been,

@@ -65,13 +65,18 @@ func TestSourceHere(t *testing.T) {
 		proven     bool
 		err        error
 	}{
-		"the source matches the record":               {change: func(*scene) {}, proven: true},
-		"no data source":                              {change: func(s *scene) { s.root.Spec.DataSource = nil }},
-		"the source is not recorded":                  {change: func(s *scene) { s.root.Annotations = nil }},
-		"recorded in another member":                  {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
-		"not found in the host":                       {change: func(s *scene) { s.golden.Name = "gone" }},
-		"gone, but its disk is kept for clones":       {change: func(s *scene) { s.golden.Name, s.host.Status.Phase = "gone", corev1.VolumeReleased }, proven: true},
-		"re-created, but its disk is kept for clones": {change: func(s *scene) { s.golden.UID, s.host.Status.Phase = "newer", corev1.VolumeReleased }, proven: true},
+		"the source matches the record": {change: func(*scene) {}, proven: true},
+		"no data source":                {change: func(s *scene) { s.root.Spec.DataSource = nil }},
+		"the source is not recorded":    {change: func(s *scene) { s.root.Annotations = nil }},
+		"recorded in another member":    {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
+		"not found in the host":         {change: func(s *scene) { s.golden.Name = "gone" }},
+		"gone, but its disk is kept for a promise": {change: func(s *scene) {
+			s.golden.Name, s.host.Status.Phase, s.root.Spec.VolumeName = "gone", corev1.VolumeReleased, hostpv.PromiseName("copy-uid")
+		}, proven: true},
+		"gone, and the claim is Pending": {change: func(s *scene) { s.golden.Name, s.host.Status.Phase = "gone", corev1.VolumeReleased }},
+		"re-created, but its disk is kept for a promise": {change: func(s *scene) {
+			s.golden.UID, s.host.Status.Phase, s.root.Spec.VolumeName = "newer", corev1.VolumeReleased, hostpv.PromiseName("copy-uid")
+		}, proven: true},
 		"gone, and its disk belongs to another claim": {change: func(s *scene) {
 			s.golden.Name, s.host.Status.Phase, s.host.Spec.ClaimRef.UID = "gone", corev1.VolumeReleased, "newer"
 		}},

@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
@@ -73,8 +74,8 @@ func TestSnapshotHere(t *testing.T) {
 		"placed in another member":      {change: func(s *restoreScene) { s.content.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }},
 		"not found in the host":         {change: func(s *restoreScene) { s.golden.Name = "gone" }},
 		"re-created in the host":        {change: func(s *restoreScene) { s.golden.UID = "newer" }},
-		"being deleted in the host with its content, which Xylem keeps": {change: func(s *restoreScene) {
-			s.golden.DeletionTimestamp, s.content.DeletionTimestamp = &metav1.Time{}, &metav1.Time{}
+		"being deleted in the host with its content, which Xylem keeps for a promise": {change: func(s *restoreScene) {
+			s.golden.DeletionTimestamp, s.content.DeletionTimestamp, s.root.Spec.VolumeName = &metav1.Time{}, &metav1.Time{}, hostpv.PromiseName("copy-uid")
 		}, proven: true},
 		"being deleted in the host, and its content is gone": {change: func(s *restoreScene) { s.golden.DeletionTimestamp, s.content.Name = &metav1.Time{}, "gone" }},
 		"being deleted in the host, but kept for a restore, with its deletion announced": {change: func(s *restoreScene) {

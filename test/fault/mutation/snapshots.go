@@ -19,6 +19,11 @@ func ofSnapshotModel() []Mutation {
 			Caught: []string{"an error of leaf_snapshot"},
 		},
 		{
+			Name: "snapshot-forgets-promises", Class: "I2: a snapshot is destroyed although a claim that is Bound to a promise must still be restored from it",
+			Edits:  []Edit{{"internal/index/needs.go", "if record, recorded := datasource.RecordOf(claim); !recorded || ", "if record, recorded := datasource.RecordOf(claim); recorded || "}},
+			Caught: []string{"I2: data is destroyed from which a claim must still be restored"},
+		},
+		{
 			Name: "snapshot-silent-end", Class: "the host content is deleted before the snapshot is taken: the snapshot is never ready, and nothing reports it",
 			Edits:  []Edit{{snapshotTable, "{Phase: Ending, When: []fact{notTaken, ending}", "{Phase: Ending, When: []fact{notTaken, ending, not(hosted)}"}},
 			Caught: []string{"the VolumeSnapshot is not ready"},

@@ -127,9 +127,11 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 func (m *Model) step(ctx context.Context, w world, controller, name string) (s step) {
 	r := &run{world: w, now: deleted.Time}
 	seen := w.seen()
-	cached := func(s side) reader { return reader{model: m, side: s, state: func() state { return seen }} }
+	cached := func(s side) reader {
+		return reader{model: m, side: s, promised: w.promised, state: func() state { return seen }}
+	}
 	live := func(s side) reader {
-		return reader{model: m, side: s, state: func() state { return r.world.state }}
+		return reader{model: m, side: s, promised: w.promised, state: func() state { return r.world.state }}
 	}
 	reconciler, err := m.reconciler(controller, r, cached, live)
 	if err != nil {
@@ -215,14 +217,18 @@ func (m *Model) Check(ctx context.Context, host, leaf policy) Result {
 	return m.from(ctx, m.begin(host, leaf, m.bound), fmt.Sprintf("a VolumeSnapshot; the host's class has policy %s, the member's %s", host, leaf)).result
 }
 
-// CheckRestore is Check from a ready VolumeSnapshot that is deleted while a claim is restored from it.
-func (m *Model) CheckRestore(ctx context.Context, host, leaf policy) (Result, error) {
+// CheckRestore is Check from a ready VolumeSnapshot that is deleted while a claim is restored from it or,
+// if promised is set, while a claim that must be restored from it is bound to a promise.
+func (m *Model) CheckRestore(ctx context.Context, host, leaf policy, promised bool) (Result, error) {
 	undisturbed := m.from(ctx, m.begin(host, leaf, 0), "")
 	for _, w := range undisturbed.worlds {
 		if s := m.snapshot(w.state, root); s == nil || !ready(s) {
 			continue
 		}
-		w.restoring, w.budget = true, m.bound
+		w.restoring, w.budget = !promised, m.bound
+		if promised {
+			w.promised = 1
+		}
 		change(m, &w, root, func(s *snapshotv1.VolumeSnapshot) { delet(s) })
 		return m.from(ctx, w, fmt.Sprintf("a claim is restored from a VolumeSnapshot, which is deleted; the host's class has policy %s, the member's %s", host, leaf)).result, nil
 	}
@@ -314,7 +320,7 @@ func (s *search) ended(at int, steps []step) {
 	for _, what := range s.model.exposed(s.worlds[at]) {
 		s.find(at, what+"; nothing moves (I2)", "")
 	}
-	if s.worlds[at].restoring {
+	if s.worlds[at].restoring || s.worlds[at].promised != 0 {
 		if !told && s.model.lost(s.worlds[at]) {
 			s.find(at, "a snapshot from which a claim is restored is lost; nothing moves, and nothing is reported (I6)", "")
 		}

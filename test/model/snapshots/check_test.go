@@ -21,15 +21,17 @@ func TestCheck(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	for _, host := range []policy{deletes, retains} {
 		for _, leaf := range []policy{deletes, retains} {
-			t.Run(fmt.Sprintf("%s in the host and %s in the member, during a restore", host, leaf), func(t *testing.T) {
-				t.Parallel()
-				m := modelFor(t, uint8(disruptions()), 0)
-				r, err := m.CheckRestore(t.Context(), host, leaf)
-				if err != nil {
-					t.Fatal(err)
-				}
-				m.verify(t, r)
-			})
+			for what, promised := range map[string]bool{"during a restore": false, "while a promise must be restored": true} {
+				t.Run(fmt.Sprintf("%s in the host and %s in the member, %s", host, leaf, what), func(t *testing.T) {
+					t.Parallel()
+					m := modelFor(t, uint8(disruptions()), 0)
+					r, err := m.CheckRestore(t.Context(), host, leaf, promised)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m.verify(t, r)
+				})
+			}
 			t.Run(fmt.Sprintf("%s in the host and %s in the member", host, leaf), func(t *testing.T) {
 				t.Parallel()
 				check(t, host, leaf, uint8(disruptions()), 0)

@@ -15,11 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/test/model/api"
 )
@@ -68,6 +70,16 @@ func fixed(s side) []client.Object {
 	return []client.Object{class, onMember, volume}
 }
 
+// restoreFrom returns a claim that is Bound to a promise, and must be restored from a root.
+func restoreFrom(root types.UID) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "restored", UID: "restored", Annotations: map[string]string{
+		v1alpha1.AnnotationSource: datasource.Record{ClusterID: here.ClusterID, UID: root}.Annotation(),
+	}}}
+	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: snapshotName}
+	claim.Spec.VolumeName = hostpv.PromiseName(claim.UID)
+	return claim
+}
+
 // fixedOf returns the constant objects of both clusters. Do not modify them.
 var fixedOf = [2][]client.Object{fixed(hostSide), fixed(memberSide)}
 
@@ -78,6 +90,8 @@ type reader struct {
 	model *Model
 	side  side
 	state func() state
+	// promised is that of the world.
+	promised uint8
 }
 
 // objects returns all objects with the same type as like.
@@ -116,6 +130,11 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 		like = &snapshotv1.VolumeSnapshot{}
 	case *snapshotv1.VolumeSnapshotContentList:
 		like = &snapshotv1.VolumeSnapshotContent{}
+	case *corev1.PersistentVolumeClaimList:
+		if r.side == hostSide && r.promised != 0 {
+			return meta.SetList(list, []runtime.Object{restoreFrom(rootUID(int(r.promised) - 1))})
+		}
+		return meta.SetList(list, nil)
 	case *v1alpha1.ClusterRegistrationList:
 		return meta.SetList(list, []runtime.Object{registration()})
 	default:

@@ -24,6 +24,9 @@ func (m *Model) disruptions(w world) []move {
 	if w.restoring {
 		ms.add("the restore is complete", func(w *world) { w.restoring = false })
 	}
+	if w.promised != 0 {
+		ms.add("the promise has its disk, or its claim is deleted", func(w *world) { w.promised = 0 })
+	}
 	if w.suspended != neither {
 		ms.add("an admin confirms the restore", func(w *world) { w.suspended = neither })
 	}
@@ -57,6 +60,7 @@ func (ms *moves) ofUsers() {
 	case s != nil && s.DeletionTimestamp == nil:
 		if ready(s) && m.SilentAfter > age {
 			ms.add("a claim is restored from the VolumeSnapshot", func(w *world) { w.restoring = true })
+			ms.add("a claim that must be restored from the VolumeSnapshot is bound to a promise", func(w *world) { w.promised = numberOf(s.UID) })
 		}
 		ms.add("the user deletes the VolumeSnapshot", func(w *world) {
 			change(m, w, root, func(s *snapshotv1.VolumeSnapshot) { delet(s) })

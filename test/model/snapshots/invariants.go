@@ -109,6 +109,9 @@ func (m *Model) destroyed(w world, n int) []string {
 	if root != nil && root.DeletionTimestamp == nil && numberOf(root.UID) == w.of[n] {
 		found = append(found, "I2: an existing root's data is destroyed")
 	}
+	if w.promised != 0 && w.promised == w.of[n] {
+		found = append(found, "I2: data is destroyed from which a claim must still be restored")
+	}
 	return found
 }
 

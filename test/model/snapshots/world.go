@@ -137,6 +137,9 @@ type world struct {
 
 	// restoring reports whether a claim in the host is being restored from the VolumeSnapshot.
 	restoring bool
+	// promised is the number of the root from which a claim that is Bound to a promise without a disk must
+	// still be restored, counted from 1, or 0.
+	promised uint8
 
 	// stopped reports whether the member's snapshot-controller and csi-snapshotter do not run.
 	stopped bool
