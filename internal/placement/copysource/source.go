@@ -76,7 +76,7 @@ func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Claim; {
 	case s.Kept != nil && promised(claim):
-		return s.locateVolume(claim, s.Kept, record.UID)
+		return s.locateVolume(s.Kept, record.UID)
 	case s.Of.Name == claim.Name:
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete the claim and create it again with another data source")}
 	case from == nil && recorded:
@@ -95,7 +95,7 @@ func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	if mismatch := s.mismatch(claim); mismatch != nil {
 		return Location{Refusal: mismatch}
 	}
-	return s.locateVolume(claim, s.Volume, s.Claim.UID)
+	return s.locateVolume(s.Volume, s.Claim.UID)
 }
 
 // promised reports whether a claim is bound to a promise, so that Xylem keeps its source until it has a
@@ -106,7 +106,7 @@ func promised(claim *corev1.PersistentVolumeClaim) bool {
 
 // locateVolume finds the volume of the source claim with the given UID, which must be, or have been,
 // bound to it.
-func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, uid types.UID) Location {
+func (s *Source) locateVolume(pv *corev1.PersistentVolume, uid types.UID) Location {
 	switch {
 	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != uid:
 		return s.notReady("is bound to a volume that does not exist in the host")

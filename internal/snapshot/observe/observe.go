@@ -106,13 +106,6 @@ func (o Observer) OfContent(ctx context.Context, name string) (*snapshot.Observe
 	if err := o.observeLeaves(ctx, s); err != nil {
 		return nil, err
 	}
-	if s.Destroys() && (s.Leaf != nil || s.Content != nil) {
-		claims, err := index.ClaimsToFill(ctx, o.Host, false, s.Origin.Root.Namespace, datasource.OfSnapshot(s.Origin.Root.Name), s.UID)
-		if err != nil {
-			return nil, err
-		}
-		s.Needs = index.Names(claims)
-	}
 	if o.SilentAfter > 0 {
 		s.Silent, s.SilentIn = s.Silence(o.SilentAfter, o.Clock.Now())
 	}
@@ -167,10 +160,20 @@ func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error
 	if s.Content != nil && s.Replaced(s.Content) {
 		s.Content, s.OtherContent = nil, s.Content
 	}
-	if s.Root == nil || s.Leaf != nil || s.Record().Snapshot != "" {
+	switch {
+	case s.Destroys() && (s.Leaf != nil || s.Content != nil):
+		return o.observeNeeds(ctx, s)
+	case s.Root == nil || s.Leaf != nil || s.Record().Snapshot != "":
 		return nil
 	}
 	return o.observeUnmet(ctx, s)
+}
+
+// observeNeeds reads the claims that will be restored from a snapshot that must be destroyed.
+func (o Observer) observeNeeds(ctx context.Context, s *snapshot.Observed) error {
+	claims, err := index.ClaimsToFill(ctx, o.Host, false, s.Origin.Root.Namespace, datasource.OfSnapshot(s.Origin.Root.Name), s.UID)
+	s.Needs = index.Names(claims)
+	return err
 }
 
 // classify determines what the member's VolumeSnapshot with the leaf's name is.

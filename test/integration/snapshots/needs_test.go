@@ -19,7 +19,7 @@ import (
 )
 
 // promises creates a class in promise mode with additional parameters, and returns its name.
-func (s *story) promises(ctx context.Context, more map[string]string) string {
+func (s *story) promises(ctx SpecContext, more map[string]string) string {
 	GinkgoHelper()
 	parameters := map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterMemberClass: controlplane.ClassHostpath}
 	maps.Copy(parameters, more)
