@@ -478,10 +478,11 @@ const (
 	// nothing.
 	ReasonAbandoned = "Abandoned"
 	// ReasonStillNeeded: the volume's claim, or the VolumeSnapshot, was deleted, but its data is still
-	// needed: claims will be created from it, or other members have copies of the shared volume. Xylem
-	// destroys it once nobody needs it. To do: follow the message. Let Pods use the claims, or delete
-	// the claims. If a member that has a copy is away, make it reachable, or deregister it. If a copy's
-	// PersistentVolume does not get policy Retain again, ask the member's admin to set it.
+	// needed: claims that are bound to promises will be created from it, or other members have copies of
+	// the shared volume. Xylem destroys it once nobody needs it. To do: follow the message. Let Pods use
+	// the claims, or delete the claims. If a member that has a copy is away, make it reachable, or
+	// deregister it. If a copy's PersistentVolume does not get policy Retain again, ask the member's admin
+	// to set it.
 	ReasonStillNeeded = "StillNeeded"
 	// ReasonReclaimPolicyUnsupported: the volume's claim was deleted, but Xylem does not support
 	// the volume's reclaim policy, Recycle. Xylem keeps the data. To do: set the volume's reclaim
