@@ -35,23 +35,35 @@ func probed(ctx context.Context) {
 	}
 }
 
-// spend performs the steps of an operation on several objects, and compares Xylem's requests for
-// them with a budget.
-func (s *story) spend(ctx context.Context, what, member string, allowed harness.Budget, steps ...func(i int)) {
+// spend performs the steps of an operation on several objects, which prepare creates, and compares
+// Xylem's requests for them with a budget. If the manager loses its Link to the member meanwhile, because
+// the member is too slow, its controllers start again and make more requests, so spend repeats this with
+// other objects.
+func (s *story) spend(ctx context.Context, what, member string, allowed harness.Budget, prepare func(i int), steps ...func(i int)) {
 	GinkgoHelper()
-	probed(ctx)
-	account, err := x.Account(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	for _, step := range steps {
+	for attempt := range 3 {
+		first := attempt * budgeted
 		for i := range budgeted {
-			step(i)
+			prepare(first + i)
+		}
+		probed(ctx)
+		account, err := x.Account(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for _, step := range steps {
+			for i := range budgeted {
+				step(first + i)
+			}
+		}
+		probed(ctx)
+		spent, err := x.Spent(ctx, account, s.namespace, x.Member(member))
+		Expect(err).NotTo(HaveOccurred())
+		AddReportEntry(fmt.Sprintf("%s, %d times", what, budgeted), spent)
+		if !harness.Restarted(spent) {
+			Expect(allowed.Exceeded(spent, budgeted)).To(BeEmpty(), "%s: %v", what, spent)
+			return
 		}
 	}
-	probed(ctx)
-	spent, err := x.Spent(ctx, account, s.namespace, x.Member(member))
-	Expect(err).NotTo(HaveOccurred())
-	AddReportEntry(fmt.Sprintf("%s, %d times", what, budgeted), spent)
-	Expect(allowed.Exceeded(spent, budgeted)).To(BeEmpty(), "%s: %v", what, spent)
+	Fail("the manager lost its Link to member " + member + " each time")
 }
 
 var _ = Describe("The cost", func() {
@@ -59,7 +71,10 @@ var _ = Describe("The cost", func() {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		name := func(i int) string { return fmt.Sprintf("snap-%d", i) }
-		contents := make([]string, budgeted)
+		contents := map[int]string{}
+		taken := func(i int) {
+			contents[i] = contentName(until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name(i), isReady(true)))
+		}
 		s.spend(ctx, "a snapshot, from creation to ready", one, harness.Budget{
 			// If the member's snapshot-controller or sidecar reports an error before it retries, Xylem
 			// mirrors the error too.
@@ -68,19 +83,23 @@ var _ = Describe("The cost", func() {
 			// The snapshot-controllers and the sidecar write to the contents at the same time.
 			// After such a write, the proof for the leaf's creation reads the content again.
 			"host conflict volumesnapshotcontents": 2, "member conflict volumesnapshotcontents": 4, "host list volumesnapshotcontents": 2,
-		}, func(i int) { s.take(ctx, name(i), "data", deletes) }, func(i int) {
-			contents[i] = contentName(until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name(i), isReady(true)))
-		})
+		}, func(int) {}, func(i int) { s.take(ctx, name(i), "data", deletes) }, taken)
 		s.spend(ctx, "a snapshot, from its deletion until it is destroyed", one, harness.Budget{
 			"host patch volumesnapshotcontents": 2, "member patch volumesnapshotcontents": 1, "member delete volumesnapshots": 1,
 			"host list volumesnapshots": 2, "host list volumesnapshotcontents": 2, "member list volumesnapshots": 1, "member list volumesnapshotcontents": 2,
 			"host list persistentvolumeclaims": 2, // nobody may need the data
+		}, func(i int) {
+			if contents[i] == "" {
+				s.take(ctx, name(i), "data", deletes)
+				taken(i)
+			}
 		}, func(i int) { s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, name(i)) }, func(i int) {
 			gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name(i))
 			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contents[i])
 			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), contents[i])
 		})
-		Expect(s.taken(one, "data")).To(BeEmpty())
+		Expect(x.Host.API.DeleteAllOf(ctx, &snapshotv1.VolumeSnapshot{}, client.InNamespace(s.namespace))).To(Succeed()) // of repetitions
+		Eventually(ctx, func() []string { return s.taken(one, "data") }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
 	It("of a restore is within its budget of requests", func(ctx SpecContext) {
@@ -91,15 +110,12 @@ var _ = Describe("The cost", func() {
 		// restores, so simultaneous restores of one snapshot would conflict, and each conflict
 		// would emit an event.
 		name, golden := func(i int) string { return fmt.Sprintf("copy-%d", i) }, func(i int) string { return fmt.Sprintf("golden-%d", i) }
-		for i := range budgeted {
-			s.ready(ctx, golden(i), "data", deletes)
-		}
 		s.spend(ctx, "a restore and its Pod, from apply to Running", two, harness.Budget{
 			"host patch persistentvolumeclaims": 3, "host create persistentvolumes": 1, "host create events": 1, "host patch pods/status": 2,
 			"host get persistentvolumeclaims": 1, "host get pods": 1, "host list volumesnapshots": 1, "host list volumesnapshotcontents": 1,
 			"member create persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member create pods": 1,
 			"member list volumesnapshots": 1, "member list volumesnapshotcontents": 1,
-		}, func(i int) {
+		}, func(i int) { s.ready(ctx, golden(i), "data", deletes) }, func(i int) {
 			s.restore(ctx, name(i), golden(i))
 			s.uses(ctx, name(i), nodeTwo, name(i))
 		}, func(i int) {
