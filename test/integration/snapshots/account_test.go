@@ -117,6 +117,10 @@ var _ = Describe("The cost", func() {
 			"member list volumesnapshots": 1, "member list volumesnapshotcontents": 1,
 		}, func(i int) { s.ready(ctx, golden(i), "data", deletes) }, func(i int) {
 			s.restore(ctx, name(i), golden(i))
+		}, func(i int) {
+			// If the scheduler and Xylem write to a claim at the same time, the scheduler may lose its nomination
+			// of the Pod's node, and then waits for ten minutes.
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name(i), HaveField("Annotations", HaveKey(v1alpha1.AnnotationSource)))
 			s.uses(ctx, name(i), nodeTwo, name(i))
 		}, func(i int) {
 			s.running(ctx, name(i), nodeTwo)

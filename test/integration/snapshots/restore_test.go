@@ -276,12 +276,16 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.restore(ctx, "copy", "golden", ofClass(class.Name))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", And(HaveField("Status.Phase", corev1.ClaimBound),
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationSource, leafID(ctx, two)+"/"+string(vs.UID)))))
+		By("deleting the snapshot, and ending its deletion by force, because Xylem keeps its data for the claim")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), fails(`claim "copy"`))
+		patch(ctx, x.Host, &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "golden"}}, `{"metadata":{"finalizers":null}}`)
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden")
-		s.ready(ctx, "golden", "data", deletes)
+		s.take(ctx, "golden", "data", deletes)
 		s.uses(ctx, "app", nodeTwo, "copy")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceGone, "another snapshot has its name now", "create it again"))
 		s.neverMade(ctx, "copy")
+		Expect(s.taken(two, "data")).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
 	DescribeTable("is rejected with a reason, and no empty disk is provisioned",
