@@ -119,7 +119,7 @@ func (l *Leaf) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeCl
 // covers it, nobody needs the data, and destruction is allowed. A claim whose volume was never mirrored
 // must also be unchanged, because it may have been bound to another volume since it was read.
 func (l *Leaf) DestroyClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, nobody proof.Unneeded, evidence proof.Destroys) error {
-	if err := l.coveredDestruction(ctx, nobody, evidence, proof.DeleteClaim, claim); err != nil {
+	if err := l.covered(ctx, proof.Destruction(nobody, evidence), proof.DeleteClaim, claim); err != nil {
 		return err
 	}
 	if _, unmirrored := evidence.(proof.Unmirrored); unmirrored {
@@ -131,7 +131,7 @@ func (l *Leaf) DestroyClaim(ctx context.Context, claim *corev1.PersistentVolumeC
 // SetDelete sets the reclaim policy of a stamped PV to Delete, if the evidence covers it, nobody needs
 // the data, and destruction is allowed.
 func (l *Leaf) SetDelete(ctx context.Context, by Actor, volume *corev1.PersistentVolume, nobody proof.Unneeded, evidence proof.Destroys) error {
-	if err := l.coveredDestruction(ctx, nobody, evidence, proof.SetDelete, volume); err != nil {
+	if err := l.covered(ctx, proof.Destruction(nobody, evidence), proof.SetDelete, volume); err != nil {
 		return err
 	}
 	after := volume.DeepCopy()
@@ -149,28 +149,11 @@ func (l *Leaf) covered(ctx context.Context, evidence proof.Evidence, action proo
 	return l.mayDestroy(ctx)
 }
 
-func (l *Leaf) coveredDestruction(ctx context.Context, nobody proof.Unneeded, evidence proof.Destroys, action proof.Action, obj client.Object) error {
-	if err := l.owned(obj); err != nil {
-		return err
-	}
-	if evidence == nil {
-		return unproven(obj)
-	}
-	if err := proof.CoversDestruction(nobody, evidence, action, obj); err != nil {
-		return err
-	}
-	return l.mayDestroy(ctx)
-}
-
 func covers(evidence proof.Evidence, action proof.Action, obj client.Object) error {
 	if evidence == nil {
-		return unproven(obj)
+		return fmt.Errorf("%T %s: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
 	}
 	return proof.Covers(evidence, action, obj)
-}
-
-func unproven(obj client.Object) error {
-	return fmt.Errorf("%T %s: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
 }
 
 // RequestToken requests a ServiceAccount token and stores it in review. It changes nothing in the

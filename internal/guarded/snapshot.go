@@ -27,7 +27,7 @@ func (l *Leaf) DeleteSnapshot(ctx context.Context, leaf *snapshotv1.VolumeSnapsh
 // DestroySnapshot deletes a stamped VolumeSnapshot, and its data unless its content is retained, if it is
 // unchanged, the evidence covers it, nobody needs the data, and destruction is allowed.
 func (l *Leaf) DestroySnapshot(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, nobody proof.Unneeded, evidence proof.Destroys) error {
-	if err := l.coveredDestruction(ctx, nobody, evidence, proof.DeleteSnapshot, leaf); err != nil {
+	if err := l.covered(ctx, proof.Destruction(nobody, evidence), proof.DeleteSnapshot, leaf); err != nil {
 		return err
 	}
 	return l.delete(ctx, leaf, precondition.Unchanged(leaf))
@@ -36,7 +36,7 @@ func (l *Leaf) DestroySnapshot(ctx context.Context, leaf *snapshotv1.VolumeSnaps
 // SetContentDelete sets the deletion policy of a stamped content to Delete, if the evidence
 // covers it, nobody needs the data, and destruction is allowed.
 func (l *Leaf) SetContentDelete(ctx context.Context, by Actor, content *snapshotv1.VolumeSnapshotContent, nobody proof.Unneeded, evidence proof.Destroys) error {
-	if err := l.coveredDestruction(ctx, nobody, evidence, proof.SetContentDelete, content); err != nil {
+	if err := l.covered(ctx, proof.Destruction(nobody, evidence), proof.SetContentDelete, content); err != nil {
 		return err
 	}
 	after := content.DeepCopy()
@@ -47,7 +47,7 @@ func (l *Leaf) SetContentDelete(ctx context.Context, by Actor, content *snapshot
 // DestroyContent deletes a stamped content with policy Delete if it is unchanged, the evidence covers it,
 // nobody needs the data, and destruction is allowed.
 func (l *Leaf) DestroyContent(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, nobody proof.Unneeded, evidence proof.Destroys) error {
-	if err := l.coveredDestruction(ctx, nobody, evidence, proof.DeleteContent, content); err != nil {
+	if err := l.covered(ctx, proof.Destruction(nobody, evidence), proof.DeleteContent, content); err != nil {
 		return err
 	}
 	return l.delete(ctx, content, precondition.Unchanged(content))

@@ -38,14 +38,14 @@
 //
 // Some proofs are not part of an Evidence: LeafClaimGone (before a placement is removed),
 // Unprovisioned (before recovery reassigns a claim), LeafPodGone and Unbound (before a Pod is set to
-// Failed, or its leaf is marked as withdrawn), Unmarked (before a leaf Pod that uses a promise is created), and those of packages placing and
-// adoption. A test fails if a volume controller reads live
+// Failed, or its leaf is marked as withdrawn), Unmarked (before a leaf Pod that uses a promise is
+// created), and those of packages placing and adoption. A test fails if a volume controller reads live
 // without these packages (test/source/live_reads_test.go lists the exceptions).
 //
 // # Evidence
 //
 // Each kind of Evidence, with its proofs in order, and the writes that it allows. Those that destroy data
-// (Destroys) require Unneeded, too, which VolumeUnneeded and SnapshotUnneeded prove:
+// (Destroys) require Unneeded, too, which VolumeUnneeded and SnapshotUnneeded prove (Destruction):
 //
 //	Destroying    HostReleased, RootGone, and RootGone of the root for which the leaf PV is
 //	              stamped, if it is a different one: SetDelete of the leaf PV (root_pv)

@@ -28,9 +28,11 @@ type Need struct {
 	Proof string
 	// volume and snapshot return the objects in the host that need the data, from live reads. They are
 	// nil if something else than Unneeded proves that the need has ended.
-	volume   func(Prover, context.Context, root) ([]string, error)
-	snapshot func(Prover, context.Context, root) ([]string, error)
+	volume, snapshot read
 }
+
+// read returns the objects in the host that need the data of a claim or VolumeSnapshot.
+type read func(Prover, context.Context, root) ([]string, error)
 
 // root is the claim, or the VolumeSnapshot, whose data must be destroyed.
 type root struct {
@@ -90,22 +92,22 @@ type Unneeded struct{ w *witness.Witness }
 // VolumeUnneeded proves by live reads that no object in the host needs the data of a claim's volume. It
 // returns ErrNeeded if an object needs the data. gone is zero if the claim may exist.
 func (p Prover) VolumeUnneeded(ctx context.Context, claim types.NamespacedName, uid types.UID, gone RootGone) (Unneeded, error) {
-	return p.unneeded(ctx, root{claim, uid, uid != "" && gone.uid() == uid}, func(n Need) func(Prover, context.Context, root) ([]string, error) { return n.volume })
+	return p.unneeded(ctx, root{claim, uid, uid != "" && gone.uid() == uid}, func(n Need) read { return n.volume })
 }
 
 // SnapshotUnneeded proves by live reads that no object in the host needs the data of a VolumeSnapshot,
 // which may be gone. It returns ErrNeeded if an object needs the data.
 func (p Prover) SnapshotUnneeded(ctx context.Context, snapshot types.NamespacedName, uid types.UID) (Unneeded, error) {
-	return p.unneeded(ctx, root{snapshot, uid, false}, func(n Need) func(Prover, context.Context, root) ([]string, error) { return n.snapshot })
+	return p.unneeded(ctx, root{snapshot, uid, false}, func(n Need) read { return n.snapshot })
 }
 
-func (p Prover) unneeded(ctx context.Context, of root, reads func(Need) func(Prover, context.Context, root) ([]string, error)) (Unneeded, error) {
+func (p Prover) unneeded(ctx context.Context, of root, readOf func(Need) read) (Unneeded, error) {
 	began := p.Clock.Now()
 	if of.uid == "" {
 		return Unneeded{}, witness.Unproven("the claim or VolumeSnapshot %s has no UID", of)
 	}
 	for _, need := range Needs {
-		read := reads(need)
+		read := readOf(need)
 		if read == nil {
 			continue
 		}
@@ -153,14 +155,22 @@ func (p Prover) snapshotsToTake(ctx context.Context, of root) ([]string, error) 
 	return found, err
 }
 
-// CoversDestruction returns nil if an Evidence covers the action on the object, as Covers does, and if
-// nobody needs the data that the action destroys. It uses up both.
-func CoversDestruction(nobody Unneeded, evidence Destroys, action Action, object client.Object) error {
-	if nobody.w == nil || nobody.w.UID != evidence.Destroys(witness.Key{}) {
+// Destruction returns the Evidence for a write that destroys data: it covers what the given one covers, if
+// nobody needs the data. It uses up both.
+func Destruction(nobody Unneeded, evidence Destroys) Evidence { return destruction{nobody, evidence} }
+
+type destruction struct {
+	nobody   Unneeded
+	evidence Destroys
+}
+
+// Covers implements Evidence.
+func (d destruction) Covers(key witness.Key, action Action, object client.Object) error {
+	if d.evidence == nil || d.nobody.w == nil || d.nobody.w.UID != d.evidence.Destroys(key) {
 		return witness.Unproven("somebody may need the data of %T %s", object, client.ObjectKeyFromObject(object))
 	}
-	if err := Covers(evidence, action, object); err != nil {
+	if err := d.evidence.Covers(key, action, object); err != nil {
 		return err
 	}
-	return witness.Spend(nobody.w)
+	return witness.Spend(d.nobody.w)
 }

@@ -167,22 +167,22 @@ func TestNeeds(t *testing.T) {
 }
 
 // The proof that nobody needs another object's data, or that was used before, is worth nothing.
-func TestCoversDestruction(t *testing.T) {
+func TestDestruction(t *testing.T) {
 	g := given{prover(users{}), prover(users{}).Clock.Now()}
 	evidence := func() Destroying {
 		return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()}
 	}
 	nobody := Unneeded{w: g.testify(g.at, "root-uid", "")}
-	if err := CoversDestruction(Unneeded{}, evidence(), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
+	if err := Covers(Destruction(Unneeded{}, evidence()), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
 		t.Errorf("without the proof: %v", err)
 	}
-	if err := CoversDestruction(Unneeded{w: g.testify(g.at, "other-uid", "")}, evidence(), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
+	if err := Covers(Destruction(Unneeded{w: g.testify(g.at, "other-uid", "")}, evidence()), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
 		t.Errorf("with another's proof: %v", err)
 	}
-	if err := CoversDestruction(nobody, evidence(), SetDelete, leafPV(retains)); err != nil {
+	if err := Covers(Destruction(nobody, evidence()), SetDelete, leafPV(retains)); err != nil {
 		t.Errorf("with the proof: %v", err)
 	}
-	if err := CoversDestruction(nobody, evidence(), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
+	if err := Covers(Destruction(nobody, evidence()), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
 		t.Errorf("with a proof that was used before: %v", err)
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // fieldManager is the name of this controller in managed fields.
-const fieldManager = "xylem-" + string(actor)
+const fieldManager = mirror.ManagerPrefix + string(actor)
 
 // applied returns the keys of a namespace's labels that Xylem owns.
 func (r *reconciler) applied(ctx context.Context, name string) (sets.Set[string], error) {

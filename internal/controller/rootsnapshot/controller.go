@@ -61,7 +61,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.missing.Observe(s.Host)
 	}
 	err = r.act(ctx, s, lifecycle.Next(s).By(lifecycle.RootSnapshot))
-	if len(s.Needs) > 0 || errors.Is(err, proof.ErrNeeded) {
+	if err == nil && len(s.Needs) > 0 || errors.Is(err, proof.ErrNeeded) {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil // no event of the claims enqueues the content
 	}
 	return reconcile.Result{}, err

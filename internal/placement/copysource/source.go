@@ -92,10 +92,11 @@ func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	case from.Spec.VolumeName == "" || from.Status.Phase != corev1.ClaimBound:
 		return s.notReady("is not bound yet. If no Pod uses the source claim, create a Pod that does, so that its volume is provisioned")
 	}
-	if mismatch := s.mismatch(claim); mismatch != nil {
-		return Location{Refusal: mismatch}
+	at := s.locateVolume(s.Volume, s.Claim.UID)
+	if at.Refusal == nil {
+		at.Refusal = s.mismatch(claim)
 	}
-	return s.locateVolume(s.Volume, s.Claim.UID)
+	return at
 }
 
 // promised reports whether a claim is bound to a promise, so that Xylem keeps its source until it has a

@@ -86,8 +86,8 @@ func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *
 			// Skip requests for all objects at intervals, and for leftovers of earlier stories.
 			// Each probe also reads the host's revision with a list of one registration.
 			// After new objects of a member, it reads the member's revision with lists in Xylem's namespace, and
-			// one of volumes.
-			revision := side == "member" && r.Verb == "list" && r.Resource == "persistentvolumes"
+			// one of the volumes with a name that none has. Other lists of volumes have no name.
+			revision := side == "member" && r.Verb == "list" && r.Resource == "persistentvolumes" && r.Name != ""
 			shared := revision || r.Resource == "clusterregistrations/status" || r.Resource == "clusterregistrations" || r.Resource == "namespaces"
 			if elsewhere || shared || r.Verb == "watch" {
 				continue

@@ -169,45 +169,46 @@ var _ = Describe("A claim that a backup tool restores in a member", func() {
 		Consistently(ctx, func() []string { return s.book(member, "data").LiveIDs() }).WithTimeout(10 * time.Second).WithPolling(time.Second).Should(ContainElement(disk))
 	}
 
-	for name, retained := range map[string]bool{"after its root was deleted": false, "while its root is bound to the earlier disk": true} {
-		It("keeps its new disk "+name+" (I2, I4)", func(ctx SpecContext) {
-			s := begin(ctx)
-			s.data(ctx, "other", nodeOne)
-			volume := s.data(ctx, "data", nodeOne).Spec.VolumeName
-			earlier := s.book(one, "data").LiveIDs()[0]
-			if retained {
-				patch(ctx, x.Host, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}, `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
-			}
-			kept := backup(ctx, s, "data")
-			end := func() {
-				s.remove(ctx, x.Host, &corev1.Pod{}, "data")
-				s.remove(ctx, x.Host, &corev1.PersistentVolumeClaim{}, "data")
-				gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
-			}
-			if !retained {
-				end()
-				Eventually(ctx, func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
-			}
-			By("losing the leaf objects while the manager is stopped, and restoring them")
-			Expect(x.Manager.Kill()).To(Succeed())
-			if retained {
-				Expect(x.Member(one).API.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}})).To(Succeed())
-				Expect(x.Member(one).API.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}})).To(Succeed())
-			}
-			gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
-			disk := restore(ctx, s, one, kept)
-			Expect(disk).NotTo(Equal(earlier))
-			Expect(x.Manager.Start(ctx)).To(Succeed())
-			Expect(x.AwaitReady(ctx, one)).To(Succeed())
-			if retained {
-				end()
-			}
-			keepsDisk(ctx, s, one, disk)
-			if retained {
-				Expect(s.book(one, "data").LiveIDs()).To(ContainElement(earlier))
-			}
-		}, SpecTimeout(storyTime))
-	}
+	DescribeTable("keeps its new disk (I2, I4)", func(ctx SpecContext, retained bool) {
+		s := begin(ctx)
+		s.data(ctx, "other", nodeOne)
+		volume := s.data(ctx, "data", nodeOne).Spec.VolumeName
+		earlier := s.book(one, "data").LiveIDs()[0]
+		if retained {
+			patch(ctx, x.Host, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}, `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
+		}
+		kept := backup(ctx, s, "data")
+		end := func() {
+			s.remove(ctx, x.Host, &corev1.Pod{}, "data")
+			s.remove(ctx, x.Host, &corev1.PersistentVolumeClaim{}, "data")
+			gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+		}
+		if !retained {
+			end()
+			Eventually(ctx, func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
+		}
+		By("losing the leaf objects while the manager is stopped, and restoring them")
+		Expect(x.Manager.Kill()).To(Succeed())
+		if retained {
+			Expect(x.Member(one).API.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}})).To(Succeed())
+			Expect(x.Member(one).API.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}})).To(Succeed())
+		}
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		disk := restore(ctx, s, one, kept)
+		Expect(disk).NotTo(Equal(earlier))
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		Expect(x.AwaitReady(ctx, one)).To(Succeed())
+		if retained {
+			end()
+		}
+		keepsDisk(ctx, s, one, disk)
+		if retained {
+			Expect(s.book(one, "data").LiveIDs()).To(ContainElement(earlier))
+		}
+	},
+		Entry("after its root was deleted", false, SpecTimeout(storyTime)),
+		Entry("while its root is bound to the earlier disk", true, SpecTimeout(storyTime)),
+	)
 
 	It("keeps its new disk in another member (I2, I3, I4)", func(ctx SpecContext) {
 		s := begin(ctx)

@@ -23,6 +23,7 @@
 //
 // If an early leaf is gone, the root counts as withdrawn only if the leaf cannot have started. That
 // is the case if the member has not bound one of its claims: the leaf claim is not bound or gone, and
-// no host PV mirrors its volume. root_pod proves this with live reads. Creating the leaf and recording its UID are two writes.
-// If the manager is killed and the leaf vanishes between them, the leaf is created again.
+// no host PV mirrors its volume. root_pod proves this with live reads. Creating the leaf and recording
+// its UID are two writes. If the manager is killed and the leaf vanishes between them, the leaf is
+// created again.
 package lifecycle
