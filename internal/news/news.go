@@ -1,4 +1,4 @@
-// Package news decides when an event about a lasting state is due.
+// Package news remembers lasting states, and decides when an event about one is due.
 package news
 
 import (
@@ -49,6 +49,17 @@ func (n *News) Told(state lru.Key, what any) time.Duration {
 		return 0
 	}
 	return max(0, Again-n.clock.Since(last.at))
+}
+
+// Lasted returns for how long a state has lasted, which is zero at the first call.
+func (n *News) Lasted(state lru.Key, what any) time.Duration {
+	value, _ := n.last.Get(state)
+	last, known := value.(told)
+	if !known || last.what != what {
+		last = told{what, n.clock.Now()}
+		n.last.Add(state, last)
+	}
+	return n.clock.Since(last.at)
 }
 
 // Forget makes the next event about a state due.

@@ -33,3 +33,21 @@ func TestDue(t *testing.T) {
 	n.Forget("pod")
 	due(true, "pod", "gated", "when forgotten")
 }
+
+func TestLasted(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	n := New(clock)
+	lasted := func(want time.Duration, state, what string) {
+		t.Helper()
+		if got := n.Lasted(state, what); got != want {
+			t.Errorf("%q of %q has lasted %v, want %v", what, state, got, want)
+		}
+	}
+	lasted(0, "pod", "version 1")
+	clock.SetTime(clock.Now().Add(time.Second))
+	lasted(time.Second, "pod", "version 1")
+	lasted(0, "other", "version 1")
+	lasted(0, "pod", "version 2")
+	clock.SetTime(clock.Now().Add(time.Second))
+	lasted(time.Second, "pod", "version 2")
+}

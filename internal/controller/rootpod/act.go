@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) error {
@@ -42,6 +43,8 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.
 		return r.markPushed(ctx, o)
 	case lifecycle.MarkWithdrawn:
 		return r.markWithdrawn(ctx, o)
+	case lifecycle.ChooseAgain:
+		return r.chooseAgain(ctx, o, d.Claim)
 	case lifecycle.MarkAwaiting:
 		return r.condition(ctx, o.Root, r.reporter(""), v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waiting for the volume of claim %q in member %q", d.Claim, r.Registration))
 	case lifecycle.Update:
@@ -120,11 +123,31 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 			return nil, nil, err // the copies and labels belong to an earlier namespace; the new namespace's event enqueues the Pod
 		}
 	}
-	o.Root, o.Nominated = live, r.nominated(live)
+	o.Root = live
 	if d, still := lifecycle.Next(o).(lifecycle.Create); still {
 		return live, d.Leaf, nil
 	}
 	return nil, nil, nil
+}
+
+// chooseAgain removes selected-node from a claim of a Pod whose nomination the scheduler has lost. The
+// scheduler, which waits for the claim's volume, checks this annotation each second, and chooses again
+// (volumeBinder.checkBindings). Xylem first gives it the time for another attempt of its own.
+func (r *reconciler) chooseAgain(ctx context.Context, o lifecycle.Observed, claim *corev1.PersistentVolumeClaim) error {
+	if r.news.Lasted(string(o.Root.UID)+"//nomination", o.Root.ResourceVersion) < nominationGrace {
+		return nil
+	}
+	live, err := r.liveRoot(ctx, o.Root)
+	if err != nil || live == nil || live.Spec.NodeName != "" || !podstatus.NominationLost(live) {
+		return err
+	}
+	after := claim.DeepCopy()
+	delete(after.Annotations, route.AnnSelectedNode)
+	if err := r.Root.AnnotateClaim(ctx, actor, claim, after); err != nil {
+		return err
+	}
+	r.eventWithdrawn(live, fmt.Sprintf("the scheduler's last attempt failed, and it no longer shows which node it chose. Xylem removed the annotation selected-node from claim %q, and the scheduler chooses again", claim.Name))
+	return nil
 }
 
 // refusedByMember reports to the user why the member's API server rejects a Pod, for example

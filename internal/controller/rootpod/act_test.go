@@ -394,30 +394,6 @@ func TestReferencesReadAreLimited(t *testing.T) {
 	}
 }
 
-// A Pod whose nomination the scheduler has lost is checked as if the scheduler did not nominate
-// nodes.
-func TestNominated(t *testing.T) {
-	lost := &corev1.Pod{}
-	lost.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError,
-		Message: `running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded`,
-	}}
-	for name, tc := range map[string]struct {
-		shows bool
-		pod   *corev1.Pod
-		want  bool
-	}{
-		"the scheduler nominates nodes":         {true, &corev1.Pod{}, true},
-		"the scheduler has lost the nomination": {true, lost, false},
-		"the scheduler does not nominate nodes": {false, &corev1.Pod{}, false},
-	} {
-		r := &reconciler{Options: Options{NominatedNode: tc.shows}}
-		if got := r.nominated(tc.pod); got != tc.want {
-			t.Errorf("%s: %t, want %t", name, got, tc.want)
-		}
-	}
-}
-
 // Live reads determine whether a claim was bound in the member, whether or not its leaf claim remains.
 func TestBoundObserved(t *testing.T) {
 	unbound := asked("data", here)

@@ -45,6 +45,10 @@ const (
 	// referencesAgain is the interval at which Xylem reads the host's ConfigMaps and Secrets, and the
 	// copies of shared volumes, that a Pod waits for, because it does not watch all of them.
 	referencesAgain = 10 * time.Second
+	// nominationGrace is how long a Pod without a nomination must be unchanged before Xylem makes the scheduler
+	// choose again. It is longer than the scheduler's longest wait between two attempts, which is 10 s
+	// (podMaxBackoffSeconds).
+	nominationGrace = 20 * time.Second
 	// named is the number of absent objects, and of objects without a copy, after which Xylem stops
 	// reading a Pod's references. Each read is a request to the host.
 	named = 10
@@ -73,6 +77,7 @@ type reconciler struct {
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;patch
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
@@ -95,6 +100,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch d.(type) {
 	case lifecycle.AwaitReferences, lifecycle.MarkCopying, lifecycle.CopyVolume:
 		return reconcile.Result{RequeueAfter: referencesAgain}, nil
+	case lifecycle.ChooseAgain:
+		return reconcile.Result{RequeueAfter: nominationGrace}, nil
 	case lifecycle.Remove:
 		return reconcile.Result{}, nil
 	}
@@ -113,7 +120,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 	if o.Root == nil || o.Root.DeletionTimestamp != nil || !o.Concerns() {
 		return o, nil
 	}
-	o.Nominated = r.nominated(o.Root)
+	o.Nominated = r.NominatedNode
 	if o.Node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
 		return o, err
 	}
@@ -224,12 +231,6 @@ func otherNodes(ctx context.Context, from client.Reader, o lifecycle.Observed) (
 	return others, nil
 }
 
-// nominated reports whether the host's scheduler sets the Pod's nominated node before it binds the
-// Pod.
-func (r *reconciler) nominated(pod *corev1.Pod) bool {
-	return r.NominatedNode && !podstatus.NominationLost(pod)
-}
-
 // claim observes one of the Pod's claims in the host and in the member.
 func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (lifecycle.Claim, error) {
 	c := lifecycle.Claim{Name: key.Name}
@@ -255,7 +256,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 			return c, err
 		}
 	}
-	if c.Root.Spec.VolumeName == "" && !r.nominated(pod) {
+	if c.Root.Spec.VolumeName == "" && !r.NominatedNode {
 		c.Shared, err = r.shared(ctx, key, pod)
 	}
 	return c, err

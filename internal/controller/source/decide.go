@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
@@ -71,11 +72,16 @@ func (o observed) follow(record datasource.Record) decision {
 		return o.unregistered()
 	}
 	node := o.members[i].NodeName
-	if o.recorded(record) && o.selected() == node && o.claim.Annotations[v1alpha1.AnnotationSteeredTo] == node {
+	steered := o.recorded(record) && o.claim.Annotations[v1alpha1.AnnotationSteeredTo] == node
+	if steered && (o.selected() == node || o.selected() == "" && slices.ContainsFunc(o.pods, lostNomination)) {
 		return decision{}
 	}
 	return decision{write: true, node: node, record: &record}
 }
+
+// lostNomination reports whether a Pod lost its nomination, so root_pod may have removed the selected node
+// of its claim. The scheduler notices this only if the node is not selected again before its next attempt.
+func lostNomination(pod corev1.Pod) bool { return podstatus.NominationLost(&pod) }
 
 // unregistered removes the selected node if this controller selected it and no registration has the
 // node anymore, because the scheduler could then never use it.

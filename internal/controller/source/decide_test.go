@@ -77,6 +77,13 @@ func requested(o *observed) {
 	annotated(volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName)(o)
 }
 
+// lost adds a Pod whose nomination the scheduler lost.
+func lost(o *observed) {
+	pod := corev1.Pod{}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError}}
+	o.pods = append(o.pods, pod)
+}
+
 func steered(node string) func(*observed) {
 	return annotated(route.AnnSelectedNode, node, v1alpha1.AnnotationSteeredTo, node, v1alpha1.AnnotationSource, "id-b/golden-uid")
 }
@@ -110,6 +117,10 @@ func TestDecide(t *testing.T) {
 		"the scheduler chose the source's member: the source is recorded":              {seen(selected("node-b")), goes},
 		"the source's member is selected and recorded":                                 {seen(steered("node-b")), decision{}},
 		"the scheduler selected another member after the source's member was recorded": {seen(steered("node-b"), selected("node-a")), goes},
+		"root_pod removed the selected node, so that the scheduler chooses again":      {seen(steered("node-b"), selected(""), lost), decision{}},
+		"somebody else removed the selected node":                                      {seen(steered("node-b"), selected("")), goes},
+		"a Pod lost its nomination, and the claim was never steered":                   {seen(lost), goes},
+		"a Pod lost its nomination, and the scheduler chose another member":            {seen(steered("node-b"), selected("node-a"), lost), goes},
 		"the source's member is not connected":                                         {seen(func(o *observed) { o.members[1].Connection = registered.Connection{} }), goes},
 		"the source's member has no node":                                              {seen(func(o *observed) { o.members[1].Node = nil }), decision{}},
 		"the source's member is not registered":                                        {seen(without("b")), decision{}},

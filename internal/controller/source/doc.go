@@ -11,6 +11,9 @@
 // write contains the claim's resourceVersion, so it conflicts with a concurrent write by the
 // scheduler.
 //
+// If root_pod removed the selected node because the scheduler lost its nomination, source does not select it
+// again before the scheduler has made another attempt, because the scheduler would not notice the removal.
+//
 // The claim of a promise gets only the record, because Xylem creates the promise with a node
 // affinity for that member. If only a populator can read the data source, the claim can go to any
 // member whose registration lists the source's kind. source then selects another member only if the

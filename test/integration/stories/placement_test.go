@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/route"
@@ -194,6 +196,34 @@ var _ = Describe("A placement before anything is bound", func() {
 		s.barrierIn(ctx, x.Member(one), controlplane.ClassFast)
 		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())
 		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+
+	It("is chosen again if the scheduler does not show which node it chose, also for a claim that only one member can copy", suite.Slow, func(ctx SpecContext) {
+		s := begin(ctx)
+		s.golden(ctx, nodeTwo)
+		s.claim(ctx, "copy", from("golden"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", steered(nodeTwo))
+		s.claim(ctx, "data")
+		Expect(x.Manager.Stop()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Manager.Start(ctx)).To(Succeed()) }, NodeTimeout(settle))
+		pods := map[string]string{"data": nodeOne, "copy": nodeTwo}
+		for name, node := range pods {
+			pod := s.pod(ctx, name, using(name), on(node))
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, HaveField("Annotations", HaveKeyWithValue(route.AnnSelectedNode, node)))
+			until[corev1.Pod](ctx, s, x.Host, name, HaveField("Status.NominatedNodeName", node))
+
+			By("clearing the nomination, as the scheduler's own write does if it arrives after the next attempt")
+			Expect(x.Host.API.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{"nominatedNodeName":null,"conditions":[{
+				"type":"PodScheduled","status":"False","reason":"SchedulerError",
+				"message":"running PreBind plugin \"VolumeBinding\": Operation cannot be fulfilled on persistentvolumeclaims: the object has been modified"}]}}`)))).To(Succeed())
+		}
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		for name, node := range pods {
+			s.running(ctx, name, node)
+			s.noted(ctx, "Pod", name, v1alpha1.ReasonWithdrawn, name)
+		}
+		s.copied(ctx, "copy", two)
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
 	It("leaves no volume behind if the first member's provisioner finishes one after the move (I1)", suite.Slow, func(ctx SpecContext) {

@@ -7,9 +7,11 @@
 // A WaitForFirstConsumer class in the member waits for a Pod. Xylem therefore creates the leaf Pod
 // before the host has bound the root (mayGoEarly). As a result, the leaf's containers may start
 // before the host reports the Pod as scheduled. The Pod's nominated node shows that the scheduler
-// chose the member. A scheduler that timed out while waiting for a volume can lose its next
-// nomination (podstatus.NominationLost). In that case, and for schedulers that do not nominate
-// nodes, Next checks whether the Pod fits the node.
+// chose the member. For schedulers that do not nominate nodes, Next checks whether the Pod fits the node. A
+// scheduler whose attempt failed can lose its next nomination (podstatus.NominationLost). It would then
+// wait for the volume until its attempt times out, after ten minutes by default, and Xylem would wait for the
+// nomination. Xylem therefore removes selected-node from a claim of the Pod, and the scheduler chooses again. This
+// needs no trust in the cause of the failure, which may be a tenant's change.
 //
 // If an admin cordons the node before the scheduler has bound the root, and the scheduler restarts, it
 // cannot bind the root, and a drain does not evict an unbound Pod. The leaf may run, so it stays, and the

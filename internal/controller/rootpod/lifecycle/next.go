@@ -74,6 +74,9 @@ type (
 	// MarkWithdrawn records that the root no longer has a leaf and may get another one. That the leaf is
 	// gone, and that one of its claims was never bound, must be proven first.
 	MarkWithdrawn struct{}
+	// ChooseAgain makes the scheduler choose a node again, because it lost its nomination of this member's
+	// node (podstatus.NominationLost) and waits for the volume of Claim.
+	ChooseAgain struct{ Claim *corev1.PersistentVolumeClaim }
 	// MarkAwaiting replaces an earlier problem on the root: the root now waits for a claim's volume,
 	// which is being provisioned.
 	MarkAwaiting struct{ Claim string }
@@ -108,6 +111,7 @@ func (AwaitReferences) decision() {}
 func (MarkCopying) decision()     {}
 func (MarkPushed) decision()      {}
 func (MarkWithdrawn) decision()   {}
+func (ChooseAgain) decision()     {}
 func (MarkAwaiting) decision()    {}
 func (Repeat) decision()          {}
 func (CopyVolume) decision()      {}
@@ -372,6 +376,9 @@ func (o Observed) mayGoEarly() Decision {
 	if o.Root.Status.NominatedNodeName == o.Member.NodeName && refs.TooMany(o.Root) {
 		return o.create() // reports the problem; such a Pod's claims are not read
 	}
+	if c := o.unnominated(); c != nil {
+		return ChooseAgain{c}
+	}
 	claim, ready, problem := o.requested()
 	chosen := o.Nominated && o.Root.Status.NominatedNodeName == o.Member.NodeName || !o.Nominated && o.Node != nil && placement.Schedulable(o.Root, o.Node)
 	switch {
@@ -389,6 +396,20 @@ func (o Observed) mayGoEarly() Decision {
 		return refuseDaemonSet()
 	}
 	return o.create()
+}
+
+// unnominated returns the first claim whose volume the scheduler may be waiting for, without showing that
+// it chose this member's node.
+func (o Observed) unnominated() *corev1.PersistentVolumeClaim {
+	if !o.Nominated || !podstatus.NominationLost(o.Root) {
+		return nil
+	}
+	for _, c := range o.Claims {
+		if c.Root != nil && c.Root.DeletionTimestamp == nil && c.Root.Spec.VolumeName == "" && c.Root.Annotations[route.AnnSelectedNode] == o.Member.NodeName {
+			return c.Root
+		}
+	}
+	return nil
 }
 
 // requested returns the first unbound claim, if each unbound claim is requested in this member. ready

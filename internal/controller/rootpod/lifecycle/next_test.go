@@ -72,6 +72,12 @@ func nominated(node string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) { o.Root.Status.NominatedNodeName = node }
 }
 
+// lost represents a scheduler that lost its nomination after a failed attempt.
+func lost(o *lifecycle.Observed) {
+	o.Root.Status.NominatedNodeName = ""
+	o.Root.Status.Conditions = append(o.Root.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError})
+}
+
 // fallback represents a scheduler that does not set the nominated node.
 func fallback(o *lifecycle.Observed) { o.Nominated, o.Root.Status.NominatedNodeName = false, "" }
 
@@ -164,6 +170,7 @@ func leaving(o *lifecycle.Observed) { o.Member.Leaving = true }
 func leafGoing(o *lifecycle.Observed) { o.Leaf.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
+	unplaced := with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil; delete(c.Root.Annotations, v1alpha1.AnnotationPlacedIn) })
 	leaf, toCopy := lifecycle.Create{Leaf: leafOf(rootPod())}, lifecycle.CopyVolume{Claim: "data", Volume: "pv-data"}
 	for name, tc := range map[string]struct {
 		observed lifecycle.Observed
@@ -173,12 +180,18 @@ func TestDecide(t *testing.T) {
 		"the scheduler chose this node: the Pod is pushed early as its claim's consumer": {seen(), leaf},
 		"the claim has the selected-node annotation, which a tenant can write, but the Pod is not nominated (I8)": {
 			seen(nominated("")), lifecycle.Nothing{}},
-		"the scheduler nominated another node (I8)":                        {seen(nominated(there.NodeName)), lifecycle.Nothing{}},
-		"the claim's volume was requested on another node":                 {seen(claims(asked("data", there))), lifecycle.Nothing{}},
-		"the claim is not placed yet":                                      {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, v1alpha1.AnnotationPlacedIn) }))), lifecycle.Nothing{}},
-		"the claim is placed in another member (I3)":                       {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.Annotations[v1alpha1.AnnotationPlacedIn] = there.ClusterID }))), lifecycle.Nothing{}},
-		"the leaf claim does not exist yet":                                {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
-		"the member's class binds immediately: the Pod waits for the host": {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination: it must choose again": {seen(lost), lifecycle.ChooseAgain{Claim: asked("data", here).Root}},
+		"the scheduler lost its nomination, and root_pvc waits for it to place the claim": {
+			seen(lost, claims(bound("more", here), unplaced)), lifecycle.ChooseAgain{Claim: unplaced.Root}},
+		"the scheduler lost its nomination of another node":                              {seen(lost, claims(asked("data", there))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and its Pod's claim is bound":                {seen(lost, claims(bound("data", here))), lifecycle.Nothing{}},
+		"a scheduler that does not nominate nodes retries: the Pod is pushed if it fits": {seen(lost, fallback), leaf},
+		"the scheduler nominated another node (I8)":                                      {seen(nominated(there.NodeName)), lifecycle.Nothing{}},
+		"the claim's volume was requested on another node":                               {seen(claims(asked("data", there))), lifecycle.Nothing{}},
+		"the claim is not placed yet":                                                    {seen(claims(unplaced)), lifecycle.Nothing{}},
+		"the claim is placed in another member (I3)":                                     {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.Annotations[v1alpha1.AnnotationPlacedIn] = there.ClusterID }))), lifecycle.Nothing{}},
+		"the leaf claim does not exist yet":                                              {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
+		"the member's class binds immediately: the Pod waits for the host":               {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
 		"the leaf claim does not exist yet, and the Pod reports a problem in the member where the claim was before": {
 			seen(pushed(there, corev1.ConditionFalse), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.MarkAwaiting{Claim: "data"}},
 		"the claim is being provisioned, and the Pod reports a problem in the member where the claim was before": {
