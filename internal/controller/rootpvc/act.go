@@ -130,13 +130,24 @@ func (r *reconciler) take(ctx context.Context, o observing.Claim, plan lifecycle
 		if known, err := r.rivalsKnown(ctx); err != nil || !known {
 			return cmp.Or(err, errUnknown)
 		}
+		// The observation may be older than the last of these inventories.
+		s.Placement.Rivals = r.observer().Rivals(s.Placement.Asked.Name, client.ObjectKeyFromObject(o.Root))
+		plan = r.planAgain(o)
 	}
 	err := r.act(ctx, o, plan)
 	if errors.Is(err, errElsewhere) {
-		r.Gate.Leave(r.ClusterID, client.ObjectKeyFromObject(o.Root))
-		return r.act(ctx, o, planned(o))
+		return r.act(ctx, o, r.planAgain(o))
 	}
 	return err
+}
+
+// planAgain plans a step for a claim about which more is known than when it was observed.
+func (r *reconciler) planAgain(o observing.Claim) lifecycle.Plan {
+	plan := planned(o)
+	if plan.Step != lifecycle.Place {
+		r.Gate.Leave(r.ClusterID, client.ObjectKeyFromObject(o.Root))
+	}
+	return plan
 }
 
 // unlessElsewhere places a claim, or creates its leaf claim. If a restored host may lack the record of

@@ -268,6 +268,29 @@ func TestRivalsKnown(t *testing.T) {
 	}
 }
 
+// An observation may be older than the inventory that found another member's volume (I8).
+func TestPlaceUnlessRival(t *testing.T) {
+	s := sceneOf(comesBack, placedIn(""))
+	o := s.observe()
+	plan := planned(o)
+	if plan.Step != lifecycle.Place {
+		t.Fatalf("without a rival, the step is %s", plan.Step)
+	}
+	clock, told, nothing, book := clocktesting.NewFakeClock(now.Time), events.NewFakeRecorder(10), empty{reader: reads{}}, account.NewBook()
+	gate := backlog.New(clock, backlog.DefaultLimit)
+	r := newReconciler(&member.Link{
+		Member: here, Host: registry{Reader: nothing}, HostLive: reads{claim: o.Root}, Cache: nothing, Clock: clock, Recorder: told,
+		Root: guarded.NewRoot(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnly{}), Restores: func() restores.Times { return restores.Times{} },
+	}, Options{Gate: gate, Book: book})
+	book.Found("cluster39", []account.Orphan{{Volume: s.asked.Name, Root: client.ObjectKeyFromObject(o.Root), Reason: account.RootGone}})
+	if err := r.take(t.Context(), o, plan); err != nil {
+		t.Errorf("take() = %v", err)
+	}
+	if len(told.Events) != 1 || !strings.Contains(<-told.Events, v1alpha1.ReasonAmbiguousVolume) {
+		t.Errorf("the claim does not report %s", v1alpha1.ReasonAmbiguousVolume)
+	}
+}
+
 // registrations returns this member's registration, and that of another member with a connection.
 func registrations(connected metav1.ConditionStatus) []v1alpha1.ClusterRegistration {
 	all := []v1alpha1.ClusterRegistration{{ObjectMeta: metav1.ObjectMeta{Name: here.Registration}}, {ObjectMeta: metav1.ObjectMeta{Name: "cluster39"}}}
