@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 	"github.com/xylem-io/xylem/test/machine"
+	"github.com/xylem-io/xylem/test/run/reports"
 )
 
 func main() {
@@ -73,8 +74,13 @@ func (r *runner) runAll(ctx context.Context, steps []step) error {
 			return fmt.Errorf("interrupted during %q; no process is left", s.name)
 		}
 	}
-	r.printFailures(results, begin)
+	stories, err := reports.Failures(r.reports, begin)
+	if err != nil {
+		fmt.Fprintln(r.out, err)
+	}
+	r.printFailures(results, stories)
 	printTable(r.out, results)
+	r.printCauses(stories)
 	var failed []string
 	for _, res := range results {
 		if res.err != nil {

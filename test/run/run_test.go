@@ -117,7 +117,7 @@ func TestRunAll(t *testing.T) {
 	at := 0
 	for _, want := range []string{
 		"=== last", "=== Failed story: suite-0\nits log", "=== Failed: second (exit status 2)", "FAIL example/b",
-		"=== Failed: third (left these processes behind, which were killed: sleep)", "wall s", "first step", "suite: 2 of 2, 1 packages passed", "second", "FAILED", "total",
+		"=== Failed: third (left these processes behind, which were killed: sleep)", "wall s", "first step", "suite: 2 of 2, 1 packages passed", "second", "FAILED", "total", "suite-0: its log",
 	} {
 		n := strings.Index(text[at:], want)
 		if n < 0 {

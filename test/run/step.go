@@ -29,6 +29,8 @@ const (
 	memoryInterval = time.Second
 	// tailLines is how much of a failed step's output is repeated if no story failed.
 	tailLines = 80
+	// causeLines is how much of a failed story's log is repeated at the end.
+	causeLines = 12
 )
 
 // runner executes steps.
@@ -159,13 +161,9 @@ func childTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// printFailures prints the logs of the stories that have failed since a time first, and then the end of the output of the failed
-// steps in which no story failed.
-func (r *runner) printFailures(results []result, since time.Time) {
-	stories, err := reports.Failures(r.reports, since)
-	if err != nil {
-		fmt.Fprintln(r.out, err)
-	}
+// printFailures prints the logs of failed stories first, and then the end of the output of the failed
+// steps.
+func (r *runner) printFailures(results []result, stories map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(stories)) {
 		fmt.Fprintf(r.out, "\n=== Failed story: %s\n%s\n", name, stories[name])
 	}
@@ -177,6 +175,15 @@ func (r *runner) printFailures(results []result, since time.Time) {
 		for _, line := range tail(res.log, tailLines) {
 			fmt.Fprintln(r.out, line)
 		}
+	}
+}
+
+// printCauses repeats the beginning of the failed stories' logs, which is their name and the cause. Tools
+// that show only the end of a long output then show these.
+func (r *runner) printCauses(stories map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(stories)) {
+		lines := strings.Split(strings.TrimSpace(stories[name]), "\n")
+		fmt.Fprintf(r.out, "\n%s: %s\n", name, strings.Join(lines[:min(len(lines), causeLines)], "\n"))
 	}
 }
 
