@@ -42,6 +42,28 @@ func TestHostPoliciesAreComplete(t *testing.T) {
 	}
 }
 
+// An API server evaluates a policy once for each parameter, also for Pods that have nothing to do with members. So
+// no policy has the registrations as its parameters.
+func TestHostPoliciesIgnoreTheNumberOfMembers(t *testing.T) {
+	objects, err := HostPolicies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile("steering/admitted-namespaces.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steering, err := parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, obj := range append(objects, steering...) {
+		if kind, _, _ := unstructured.NestedString(obj.Object, "spec", "paramKind", "kind"); kind == "ClusterRegistration" {
+			t.Errorf("%s %s is evaluated for each registration", obj.GetKind(), obj.GetName())
+		}
+	}
+}
+
 func TestHostDefinitionAndRoles(t *testing.T) {
 	definition, err := HostDefinition()
 	if err != nil {

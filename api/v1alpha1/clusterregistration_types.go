@@ -481,6 +481,19 @@ func (r *ClusterRegistration) NodeName() string {
 	return DefaultNodeNamePrefix + r.Name
 }
 
+// Taints returns the taints of the registration's virtual node, which are the default one if spec.node has
+// none.
+func (r *ClusterRegistration) Taints() []corev1.Taint {
+	if r.Spec.Node.Taints == nil {
+		return []corev1.Taint{{Key: DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	var taints []corev1.Taint
+	for _, t := range *r.Spec.Node.Taints {
+		taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+	}
+	return taints
+}
+
 // WhenAway returns the policy for the registration's Pods while its member is away.
 func (r *ClusterRegistration) WhenAway() AwayPolicy {
 	if r.Spec.Node.WhenAway != "" {

@@ -109,6 +109,11 @@ const (
 	// member that has, or may have, the snapshot.
 	AnnotationPlacedIn = Prefix + "placed-in"
 
+	// AnnotationNamespaceRules, on the CSIDriver csi.xylem.io, contains spec.namespaces of all
+	// registrations for the policies xylem-namespaces, which are then evaluated once for each request, and not
+	// once for each registration.
+	AnnotationNamespaceRules = Prefix + "namespace-rules"
+
 	// AnnotationSteeredTo, on root claims, is the virtual node that Xylem wrote to selected-node after
 	// a member failed, or to select a member that can use the claim's data source.
 	AnnotationSteeredTo = Prefix + "steered-to"

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/clock"
@@ -175,15 +176,24 @@ func (r *Root) Delay(seen client.Object) time.Duration {
 	return r.changes.Take(seen.GetUID(), clock.RealClock{}.Now())
 }
 
-// PreventScheduling sets preventPodSchedulingIfMissing on one of Xylem's CSIDrivers, even if the
-// installation created it instead of the manager.
-func (r *Root) PreventScheduling(ctx context.Context, by Actor, driver *storagev1.CSIDriver) error {
-	if !slices.Contains(nodes.Drivers(), driver.Name) {
-		return foreign(driver, "it is not one of Xylem's CSIDrivers")
+// AdjustCSIDriver sets preventPodSchedulingIfMissing and the rules for namespaces on one of Xylem's
+// CSIDrivers, even if the installation created it instead of the manager.
+func (r *Root) AdjustCSIDriver(ctx context.Context, by Actor, before, after *storagev1.CSIDriver) error {
+	if !slices.Contains(nodes.Drivers(), before.Name) {
+		return foreign(before, "it is not one of Xylem's CSIDrivers")
 	}
-	after := driver.DeepCopy()
-	after.Spec.PreventPodSchedulingIfMissing = ptr.To(true)
-	return r.patch(ctx, by, driver, after)
+	allowed := before.DeepCopy()
+	if ptr.Deref(after.Spec.PreventPodSchedulingIfMissing, false) {
+		allowed.Spec.PreventPodSchedulingIfMissing = ptr.To(true)
+	}
+	delete(allowed.Annotations, v1alpha1.AnnotationNamespaceRules)
+	if rules, has := after.Annotations[v1alpha1.AnnotationNamespaceRules]; has {
+		metav1.SetMetaDataAnnotation(&allowed.ObjectMeta, v1alpha1.AnnotationNamespaceRules, rules)
+	}
+	if same := equality.Semantic.DeepEqual(allowed, after); !same {
+		return foreign(before, "Xylem may change only its rules for namespaces and preventPodSchedulingIfMissing")
+	}
+	return r.patch(ctx, by, before, after)
 }
 
 // RecordImport records on an admin's host PV which leaf PV it represents.

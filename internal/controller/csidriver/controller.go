@@ -2,6 +2,7 @@ package csidriver
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -48,6 +50,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,resourceNames=csi.xylem.io;mock.csi.virtual-kubelet.io,verbs=patch;delete
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csinodes,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.
@@ -57,6 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(ours)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(both)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(both), builder.WithPredicates(route.OfVirtualNodes(), route.Concerning(route.Relabelled))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(ofClasses), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(atStart)).
 		Complete(settling.Reconciler(r))
 }
@@ -80,6 +84,11 @@ func ours(_ context.Context, driver client.Object) []reconcile.Request {
 	return []reconcile.Request{requestFor(driver.GetName())}
 }
 
+// ofClasses enqueues the CSIDriver of Xylem's classes, which has the rules for namespaces.
+func ofClasses(context.Context, client.Object) []reconcile.Request {
+	return []reconcile.Request{requestFor(v1alpha1.ProvisionerName)}
+}
+
 // both enqueues both CSIDrivers, because each depends on the CSINodes of all virtual nodes.
 func both(context.Context, client.Object) []reconcile.Request {
 	var requests []reconcile.Request
@@ -101,15 +110,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
+	rules, err := r.rules(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
-	switch d := decide(request.Name, driver, complete); d.do {
+	switch d := decide(request.Name, driver, complete, rules); d.do {
 	case nothing:
 	case create:
 		err = host.Create(ctx, actor, d.after)
 	case patch:
 		err = host.Patch(ctx, actor, driver, d.after)
-	case prevent:
-		err = host.PreventScheduling(ctx, actor, driver)
+	case adjust:
+		err = host.AdjustCSIDriver(ctx, actor, driver, d.after)
 	case remove:
 		err = host.Delete(ctx, driver)
 	case report:
@@ -119,6 +132,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: reportAgain}, nil
 	}
 	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch enqueues the existing object
+}
+
+// rules returns the rules for namespaces of all registrations.
+func (r *Reconciler) rules(ctx context.Context) (string, error) {
+	var all v1alpha1.ClusterRegistrationList
+	if err := r.Client.List(ctx, &all, index.ReadOnly); err != nil {
+		return "", fmt.Errorf("list the registered members: %w", err)
+	}
+	rules, complete := NamespaceRules(all.Items)
+	if !complete {
+		ctrl.LoggerFrom(ctx).Error(nil, "the rules in spec.namespaces of all ClusterRegistrations are too long for one object: the scheduler ignores some of them. Xylem does not push Pods that violate them. Use the same rules for more members")
+	}
+	return rules, nil
 }
 
 // complete reports whether every virtual node has a CSINode that names the drivers. The scheduler

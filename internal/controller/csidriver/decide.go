@@ -18,8 +18,9 @@ const (
 	nothing act = iota
 	create
 	patch
-	// prevent sets preventPodSchedulingIfMissing on an object that Xylem's installation created.
-	prevent
+	// adjust sets preventPodSchedulingIfMissing, or the rules for namespaces, on an object that the manager did
+	// not create.
+	adjust
 	// remove deletes an object that differs in an immutable field. The deletion event
 	// enqueues the request to re-create it.
 	remove
@@ -70,13 +71,16 @@ func preventable(driver *storagev1.CSIDriver) bool {
 }
 
 // decide decides what to do with the object of the given name, which may be nil. complete reports
-// whether all virtual nodes have a CSINode that names the driver. decide compares only the fields
-// that Xylem needs, because the API server sets defaults in others.
-func decide(name string, driver *storagev1.CSIDriver, complete bool) decision {
+// whether all virtual nodes have a CSINode that names the driver. rules are the rules for namespaces. decide
+// compares only the fields that Xylem needs, because the API server sets defaults in others.
+func decide(name string, driver *storagev1.CSIDriver, complete bool, rules string) decision {
 	if driver == nil {
-		return decision{do: create, after: wanted(name)}
+		after := wanted(name)
+		setRules(after, rules)
+		return decision{do: create, after: after}
 	}
 	after := driver.DeepCopy()
+	ruled := setRules(after, rules)
 	var wrong []string
 	set := func(name string, field **bool, want bool) {
 		if *field == nil || **field != want {
@@ -93,14 +97,27 @@ func decide(name string, driver *storagev1.CSIDriver, complete bool) decision {
 		set("preventPodSchedulingIfMissing", &after.Spec.PreventPodSchedulingIfMissing, true)
 	}
 	switch {
-	case len(wrong) == 0:
+	case len(wrong) == 0 && !ruled:
 		return decision{}
-	case others == 0 && shipped(driver):
-		return decision{do: prevent}
+	case len(wrong) == 0 || others == 0 && shipped(driver):
+		return decision{do: adjust, after: after}
 	case driver.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
 		return decision{do: report, wrong: strings.Join(wrong, ", ")}
 	case immutable:
 		return decision{do: remove}
 	}
 	return decision{do: patch, after: after}
+}
+
+// setRules sets the rules for namespaces on the driver of Xylem's classes, and reports whether it changed them.
+func setRules(driver *storagev1.CSIDriver, rules string) (changed bool) {
+	if !tracked(driver.Name) || driver.Annotations[v1alpha1.AnnotationNamespaceRules] == rules {
+		return false
+	}
+	if rules == "" {
+		delete(driver.Annotations, v1alpha1.AnnotationNamespaceRules)
+	} else {
+		metav1.SetMetaDataAnnotation(&driver.ObjectMeta, v1alpha1.AnnotationNamespaceRules, rules)
+	}
+	return true
 }

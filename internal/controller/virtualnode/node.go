@@ -57,7 +57,7 @@ func setMeta(node *corev1.Node, o observed) {
 		return
 	}
 	now := asked{Labels: slices.Sorted(maps.Keys(o.registration.Spec.Node.Labels)), WhenAway: o.registration.WhenAway()}
-	taints := taintsOf(o.registration)
+	taints := o.registration.Taints()
 	for _, taint := range taints {
 		now.Taints = append(now.Taints, keyOf(taint))
 	}
@@ -136,19 +136,6 @@ func setOrDrop(labels map[string]string, key, value string) {
 		return
 	}
 	labels[key] = value
-}
-
-// taintsOf returns the taints in a registration, or the default one. An empty list means no
-// taints.
-func taintsOf(registration *v1alpha1.ClusterRegistration) []corev1.Taint {
-	if registration.Spec.Node.Taints == nil {
-		return []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
-	}
-	var taints []corev1.Taint
-	for _, t := range *registration.Spec.Node.Taints {
-		taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
-	}
-	return taints
 }
 
 // mergedTaints returns the taints of a Node. It adds or updates the wanted ones, removes

@@ -6,10 +6,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/csidriver"
 )
 
 // The namespaces and the members of these stories.
@@ -39,10 +41,26 @@ func admitting(ctx context.Context, rules v1alpha1.NamespacesSpec, change ...fun
 		Expect(admin.Create(ctx, cr)).To(Succeed())
 		DeferCleanup(unregister, cr, NodeTimeout(settle))
 	}
+	publishRules(ctx)
 }
 
 func unregister(ctx SpecContext, cr *v1alpha1.ClusterRegistration) {
 	Expect(admin.Delete(ctx, cr)).To(Succeed())
+	publishRules(ctx)
+}
+
+// publishRules does what csi_driver does after a change of a registration.
+func publishRules(ctx context.Context) {
+	GinkgoHelper()
+	var all v1alpha1.ClusterRegistrationList
+	Expect(admin.List(ctx, &all)).To(Succeed())
+	rules, complete := csidriver.NamespaceRules(all.Items)
+	Expect(complete).To(BeTrue())
+	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ProvisionerName}}
+	Expect(admin.Get(ctx, client.ObjectKeyFromObject(driver), driver)).To(Succeed())
+	before := driver.DeepCopy()
+	metav1.SetMetaDataAnnotation(&driver.ObjectMeta, v1alpha1.AnnotationNamespaceRules, rules)
+	Expect(as(managerAccount).Patch(ctx, driver, client.MergeFrom(before))).To(Succeed())
 }
 
 // bind binds a new Pod in a namespace to a node, and returns the API server's error.
