@@ -42,7 +42,7 @@ func TestHostPoliciesAreComplete(t *testing.T) {
 	}
 }
 
-// An API server evaluates a policy once for each parameter, also for Pods that have nothing to do with members. So
+// An API server evaluates a policy once for each parameter, even for Pods that have nothing to do with members. So
 // no policy has the registrations as its parameters.
 func TestHostPoliciesIgnoreTheNumberOfMembers(t *testing.T) {
 	objects, err := HostPolicies()

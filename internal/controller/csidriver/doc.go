@@ -7,7 +7,7 @@
 //
 // The first one also contains the rules in spec.namespaces of all registrations (NamespaceRules), for the
 // admission policies on bindings and new Pods. The host's API server evaluates a policy once for each of
-// its parameters, also for Pods that have nothing to do with members. With the registrations as parameters, 200 of
+// its parameters, even for Pods that have nothing to do with members. With the registrations as parameters, 200 of
 // them delayed each new Pod by 0.3 s to 2 s.
 //
 // From Kubernetes 1.37, preventPodSchedulingIfMissing keeps Pods with volumes of a driver off nodes

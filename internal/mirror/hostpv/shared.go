@@ -33,11 +33,11 @@ func Sharable(modes []corev1.PersistentVolumeAccessMode) bool {
 // Share makes the host PV that Mirror returned reachable from all members that share a backend. The
 // host PV then records everything that a copy of the leaf PV needs, because the member that has the
 // leaf PV may be away when another member needs a copy. Share returns false, and changes nothing, if
-// the volume cannot be shared: its access modes do not allow it, or the host PV cannot record its
-// source exactly.
+// the volume cannot be shared: its access modes do not allow it, it has attributes that only a kubelet may
+// set, or the host PV cannot record its source exactly.
 func Share(host, leaf *corev1.PersistentVolume, backend string) bool {
 	csi := leaf.Spec.CSI
-	if backend == "" || csi == nil || !Sharable(leaf.Spec.AccessModes) ||
+	if backend == "" || csi == nil || !Sharable(leaf.Spec.AccessModes) || describesPod(csi.VolumeAttributes) ||
 		host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeDriver] != csi.Driver || host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeHandle] != csi.VolumeHandle {
 		return false
 	}
@@ -90,7 +90,19 @@ func SharedSource(host *corev1.PersistentVolume) (*corev1.CSIPersistentVolumeSou
 		FSType:       from.FSType,
 	}
 	err := json.Unmarshal([]byte(from.VolumeAttributes[v1alpha1.AttributeShared]), &source.VolumeAttributes)
-	return source, err == nil && source.Driver != "" && source.VolumeHandle != ""
+	return source, err == nil && source.Driver != "" && source.VolumeHandle != "" && !describesPod(source.VolumeAttributes)
+}
+
+// describesPod reports whether a volume has attributes that only a kubelet may set. Drivers trust them, and some
+// ignore the case of their keys.
+func describesPod(attributes map[string]string) bool {
+	for key := range attributes {
+		key = strings.ToLower(key)
+		if key == "csi.storage.k8s.io/ephemeral" || strings.HasPrefix(key, "csi.storage.k8s.io/pod.") || strings.HasPrefix(key, "csi.storage.k8s.io/serviceaccount.") {
+			return true
+		}
+	}
+	return false
 }
 
 // CopiedIn returns the cluster IDs of the members that have, or may have, a copy of the shared

@@ -58,6 +58,9 @@ func TestShare(t *testing.T) {
 		"a character that changes no width":       {sharableLeaf(attributed("/a\u200bb")), "filer", false},
 		"a handle with a control character":       {sharableLeaf(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "vol\x1b-1" }), "filer", false},
 		"a handle that exceeds the limit":         {sharableLeaf(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = strings.Repeat("v", attributeLimit+1) }), "filer", false},
+		"an attribute that only a kubelet sets": {sharableLeaf(func(pv *corev1.PersistentVolume) {
+			pv.Spec.CSI.VolumeAttributes = map[string]string{"CSI.storage.k8s.io/Ephemeral": "true"}
+		}), "filer", false},
 		"a volume without a CSI driver": {sharableLeaf(func(pv *corev1.PersistentVolume) {
 			pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}}
 		}), "filer", false},

@@ -70,6 +70,13 @@ var _ = Describe("The policy on reflected classes", Ordered, func() {
 		Entry("that no member offers", SpecTimeout(settle), label(offeredBy, "")),
 	)
 
+	It("prevents the manager from setting parameters, with which a class selects what only admins decide", func(ctx SpecContext) {
+		chosen := func(o client.Object) {
+			o.(*storagev1.StorageClass).Parameters = map[string]string{v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
+		}
+		Expect(manager.Create(ctx, reflected(chosen))).To(MatchError(ContainSubstring("with parameters")))
+	}, SpecTimeout(settle))
+
 	It("prevents the manager from adding or removing the label of reflected classes", func(ctx SpecContext) {
 		Expect(changed(ctx, manager, false, made(ctx, label(offeredBy, "")), label(offeredBy, "true"))).To(MatchError(ContainSubstring("may change only")))
 		Expect(changed(ctx, manager, false, made(ctx), label(offeredBy, ""))).To(MatchError(ContainSubstring("may create only")))

@@ -63,6 +63,7 @@ func capacityObject(change ...func(client.Object)) client.Object {
 	return built(&storagev1.CSIStorageCapacity{
 		ObjectMeta:       metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: unique("capacity")},
 		StorageClassName: "some-class", Capacity: ptr.To(resource.MustParse("1Gi")),
+		NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterID: "some-member"}},
 	}, change...)
 }
 
@@ -220,6 +221,9 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a Lease in another namespace", mayNot, held("kube-system", "kube-scheduler-forged", "manager", managed)),
 		entry("a capacity that Xylem publishes", may, of(capacityObject, managed)),
 		entry("a capacity of another provisioner", mayNot, of(capacityObject)),
+		entry("a capacity of the host's own nodes", mayNot, of(capacityObject, managed, func(o client.Object) {
+			o.(*storagev1.CSIStorageCapacity).NodeTopology.MatchLabels = map[string]string{corev1.LabelHostname: "worker-1"}
+		})),
 		entry("another CSIDriver", mayNot, func() client.Object { return driver("ebs.csi.aws.com") }),
 		entry("a virtual node's CSINode", may, of(csiNode, managed)),
 		entry("a CSINode without the common label", mayNot, of(csiNode)),
@@ -259,6 +263,8 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 	},
 		entry("a virtual node's labels", may, whole, of(virtualNode), label("example.com/a", "b")),
 		entry("a virtual node's status", may, state, of(virtualNode), ready),
+		entry("a virtual node into one of the control plane", mayNot, whole, of(virtualNode), label("node-role.kubernetes.io/control-plane", "true")),
+		entry("a virtual node's hostname", mayNot, whole, of(virtualNode), label(corev1.LabelHostname, "worker-1")),
 		entry("the label of virtual nodes", mayNot, whole, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
 		entry("the label of virtual nodes through the status", mayNot, state, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
 		entry("a virtual node's annotations under xylem.io/ and the path of its metrics", may, whole, of(virtualNode), func(o client.Object) {
@@ -335,6 +341,9 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a foreign Lease in another namespace", mayNot, whole, held("kube-system", unique("other"), "other"), managed),
 		entry("the kubeconfig in a Secret with Xylem's label", may, whole, of(registrationSecret), written(v1alpha1.KubeconfigKey)),
 		entry("another key of a Secret with Xylem's label", mayNot, whole, of(registrationSecret), written("other")),
+		entry("the kubeconfig in a Secret, for the last time", mayNot, whole, of(registrationSecret), func(o client.Object) {
+			o.(*corev1.Secret).Immutable = ptr.To(true)
+		}),
 		entry("the labels of a Secret with Xylem's label", mayNot, whole, of(registrationSecret), label("example.com/a", "b")),
 		entry("the kubeconfig in a Secret that does not request renewal", mayNot, whole, of(registrationSecret, annotate(v1alpha1.AnnotationTokenLifetime, "")), written(v1alpha1.KubeconfigKey)),
 		entry("the kubeconfig in a Secret in another namespace", mayNot, whole, func() client.Object {

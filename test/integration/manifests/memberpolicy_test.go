@@ -458,6 +458,12 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("a Lease with another name", SpecTimeout(settle), func() client.Object {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "other"}}
 		}, stamped),
+		Entry("the Lease of a host's leader election", SpecTimeout(settle), func() client.Object {
+			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "xylem-manager"}}
+		}, func(o client.Object) {
+			stamped(o)
+			label(v1alpha1.LabelHost, "xylem-manager")(o)
+		}),
 		Entry("a Lease in another namespace", SpecTimeout(settle), func() client.Object {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: someHost}}
 		}, stamped),
@@ -531,6 +537,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			root.Name, root.Spec.VolumeName = pv.Name, pv.Name
 			pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: root.Namespace, Name: root.Name}
 			before(pv)
+			root.Namespace = pv.Spec.ClaimRef.Namespace
 			Expect(memberAdmin.Create(ctx, pv)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, pv)).To(Succeed()) }, NodeTimeout(settle))
 			Expect(memberAdmin.Create(ctx, root)).To(Succeed())
@@ -562,6 +569,18 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("stamp for another claim", SpecTimeout(settle), corev1.VolumeBound, deleted, func(p *corev1.PersistentVolume) {
 			held("Delete")(p)
 			annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/another")(p)
+		}, false),
+		Entry("stamp a volume of a system namespace", SpecTimeout(settle), corev1.VolumeBound, func(p *corev1.PersistentVolume) {
+			deleted(p)
+			p.Spec.ClaimRef.Namespace = "kube-system"
+		}, held("Delete"), false),
+		Entry("set the claimRef to a claim in a system namespace", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+			p.Spec.ClaimRef.Namespace = "kube-system"
+			held("Delete")(p)
+		}, false),
+		Entry("set the claimRef to a claim in Xylem's own namespace", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+			p.Spec.ClaimRef.Namespace = v1alpha1.DefaultNamespace
+			held("Delete")(p)
 		}, false),
 		Entry("stamp without the policy", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
 			held("Retain")(p)

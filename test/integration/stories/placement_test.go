@@ -198,7 +198,7 @@ var _ = Describe("A placement before anything is bound", func() {
 		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("is chosen again if the scheduler does not show which node it chose, also for a claim that only one member can copy", suite.Slow, func(ctx SpecContext) {
+	It("is chosen again if the scheduler does not show which node it chose, even if only one member can copy its source", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "copy", from("golden"))
