@@ -519,6 +519,42 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// The API server's node proxy sends requests of users who have only "get" on nodes/proxy, with the API
+// server's identity. They cannot open a stream.
+func TestNodeProxyCannotOpenStreams(t *testing.T) {
+	w := begin(t, echo)
+	hostAPI := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		r.Header.Set("Authorization", "Bearer root") // represents the API server's client certificate
+		// as in k8s.io/kubernetes/pkg/registry/core/node/rest/proxy.go
+		location := &url.URL{Scheme: "https", Host: w.address, Path: strings.TrimPrefix(r.URL.Path, "/api/v1/nodes/kosmos-one/proxy")}
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // self-signed
+		proxy.NewUpgradeAwareHandler(location, transport, true, false, nil).ServeHTTP(rw, r)
+	}))
+	defer hostAPI.Close()
+	for method, code := range map[string]int{http.MethodGet: http.StatusMethodNotAllowed, http.MethodPost: http.StatusSwitchingProtocols} {
+		for _, path := range []string{"exec/shop/web-0/app?command=id&output=1", "attach/shop/web-0/app?output=1", "portForward/shop/web-0?port=80"} {
+			for _, protocol := range []string{"SPDY/3.1", "websocket"} {
+				t.Run(method+" "+path+" "+protocol, func(t *testing.T) {
+					r, err := http.NewRequestWithContext(t.Context(), method, hostAPI.URL+"/api/v1/nodes/kosmos-one/proxy/"+path, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("Connection", "Upgrade")
+					r.Header.Set("Upgrade", protocol)
+					response, err := http.DefaultTransport.RoundTrip(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer func() { _ = response.Body.Close() }()
+					if response.StatusCode != code {
+						t.Errorf("%s, want %d", response.Status, code)
+					}
+				})
+			}
+		}
+	}
+}
+
 // The client gets a member's error response as one line, without the token.
 func TestMembersAnswers(t *testing.T) {
 	status := func(code int, message string) http.HandlerFunc {

@@ -90,9 +90,15 @@ func Parse(r *http.Request) (Call, *failure.Failure) {
 }
 
 // allows returns a failure if the method is wrong or the request lacks an upgrade.
+//
+// With the API server's identity arrive both pods/exec and the node proxy, through which a user needs
+// only "get" on nodes/proxy of any node with this address for a GET request. kubectl's streams arrive with POST,
+// because API servers translate its WebSockets, but older WebSocket clients' streams arrive with GET. API
+// servers write the query of pods/exec, pods/attach and pods/portforward from the options, and drop the
+// query of an upgrade in the node proxy (kubernetes/kubernetes#77142). So a GET request needs a query.
 func (c Call) allows(r *http.Request) *failure.Failure {
 	switch {
-	case !c.Streams() && r.Method != http.MethodGet, c.Streams() && r.Method != http.MethodGet && r.Method != http.MethodPost:
+	case !c.Streams() && r.Method != http.MethodGet, c.Streams() && r.Method != http.MethodPost && (r.Method != http.MethodGet || r.URL.RawQuery == ""):
 		return &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed for this path. Use kubectl"}
 	case c.Streams() && !httpstream.IsUpgradeRequest(r):
 		return failure.BadRequest("%s needs a connection upgraded to SPDY or WebSocket, but the request is not an upgrade request. Check whether a proxy in between removes the headers Connection and Upgrade", c.Subresource)

@@ -17,10 +17,12 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/test/controlplane"
 )
@@ -166,6 +168,65 @@ var _ = Describe("the endpoint", func() {
 		Expect(content).To(Equal("first line\nsecond line\nthird line\n"))
 	}, SpecTimeout(2*settle))
 
+	It("opens no stream for users who may only get nodes/proxy, but for WebSocket clients that are older than kubectl's", func(ctx SpecContext) {
+		proxied := proxiedNode(ctx)
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "node-reader"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"nodes/proxy"}, ResourceNames: []string{proxied}, Verbs: []string{"get"}},
+		}}
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "node-reader"}},
+		}
+		Expect(x.Host.API.Create(ctx, role)).To(Succeed())
+		Expect(x.Host.API.Create(ctx, binding)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(x.Host.API.Delete(ctx, binding)).To(Succeed())
+			Expect(x.Host.API.Delete(ctx, role)).To(Succeed())
+		})
+		// throughHost sends a request to the host's API server.
+		throughHost := func(user func() ([]byte, error), method, path, header string) (int, string) {
+			GinkgoHelper()
+			kubeconfig, err := user()
+			Expect(err).NotTo(HaveOccurred())
+			from, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+			Expect(err).NotTo(HaveOccurred())
+			config, _ := credentials(user)
+			conn, reader := dial(ctx, strings.TrimPrefix(from.Host, "https://"), config, method, path, header)
+			defer func() { _ = conn.Close() }()
+			response, err := http.ReadResponse(reader, nil)
+			Expect(err).NotTo(HaveOccurred())
+			content := make([]byte, 300)
+			n, _ := response.Body.Read(content)
+			GinkgoWriter.Printf("%s %s: %s %s\n", method, path, response.Status, content[:n])
+			return response.StatusCode, string(content[:n])
+		}
+		const (
+			pod       = "/api/v1/namespaces/shop/pods/web"
+			spdy      = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: portforward.k8s.io\r\n"
+			webSocket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n"
+		)
+		node := "/api/v1/nodes/" + proxied + "/proxy"
+		By("reading logs through the node proxy, which Xylem cannot distinguish from kubectl logs")
+		Eventually(ctx, func() int {
+			code, _ := throughHost(host("node-reader"), "GET", node+logPath, "")
+			return code
+		}).WithContext(ctx).Should(Equal(http.StatusOK))
+		By("opening streams through the node proxy")
+		for _, path := range []string{"/portForward/shop/web?port=80", "/exec/shop/web/app?command=id&output=1", "/attach/shop/web/app?output=1"} {
+			for _, header := range []string{spdy, webSocket} {
+				code, content := throughHost(host("node-reader"), "GET", node+path, header)
+				Expect(code).To(Equal(http.StatusMethodNotAllowed), content)
+				code, content = throughHost(host("node-reader"), "POST", node+path, header)
+				Expect(code).To(Equal(http.StatusForbidden), content)
+			}
+		}
+		By("opening WebSockets of the Pod's subresources with GET and the protocol of Kubernetes 1.28's clients")
+		for _, path := range []string{"/exec?container=app&command=true&stdout=true", "/attach?container=app&stdout=true"} {
+			code, content := throughHost(host("admin", "system:masters"), "GET", pod+path, webSocket)
+			Expect(code).To(Equal(http.StatusSwitchingProtocols), content)
+		}
+	}, SpecTimeout(settle))
+
 	It("reaches only the Pods of virtual nodes", func(ctx SpecContext) {
 		admin := caller(host("admin", "system:masters"))
 		for _, path := range []string{
@@ -241,6 +302,53 @@ var _ = Describe("the endpoint", func() {
 	}, SpecTimeout(8*time.Minute))
 })
 
+// proxiedNode creates a node whose address leads to the manager, and returns its name. API servers do not
+// proxy to the loopback address of the virtual nodes in this suite.
+func proxiedNode(ctx context.Context) string {
+	GinkgoHelper()
+	addresses, err := net.InterfaceAddrs()
+	Expect(err).NotTo(HaveOccurred())
+	var ip net.IP
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			ip = n.IP
+		}
+	}
+	if ip == nil {
+		Skip("this machine has only a loopback address")
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip.String(), "0"))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(listener.Close)
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+				go func() {
+					_, _ = io.Copy(way[0], way[1])
+					_, _ = way[0].Close(), way[1].Close()
+				}()
+			}
+		}
+	}()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "proxied"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	Expect(x.Host.API.Create(ctx, node)).To(Succeed())
+	DeferCleanup(x.Host.API.Delete, node)
+	before := node.DeepCopy()
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip.String()}}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(listener.Addr().(*net.TCPAddr).Port)
+	Expect(x.Host.API.Status().Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+	return node.Name
+}
+
 // latency measures a small request to the second member.
 func latency(ctx context.Context) time.Duration {
 	started := time.Now()
@@ -262,12 +370,12 @@ func resident() int {
 func open(ctx context.Context, user func() ([]byte, error), method, path, header string) (net.Conn, *bufio.Reader) {
 	GinkgoHelper()
 	config, _ := credentials(user)
-	return dial(ctx, config, method, path, header)
+	return dial(ctx, address, config, method, path, header)
 }
 
-func dial(ctx context.Context, config *tls.Config, method, path, header string) (net.Conn, *bufio.Reader) {
+func dial(ctx context.Context, to string, config *tls.Config, method, path, header string) (net.Conn, *bufio.Reader) {
 	GinkgoHelper()
-	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", to)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: node\r\n%s\r\n", method, path, header)
 	Expect(err).NotTo(HaveOccurred())

@@ -42,7 +42,7 @@ var _ = Describe("sessions", func() {
 			if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
 				return fmt.Errorf("logs: %s, %w", response.Status, err)
 			}
-			conn, reader := dial(ctx, config, "POST", "/exec/shop/web/app?command=true&output=1&error=1", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n")
+			conn, reader := dial(ctx, address, config, "POST", "/exec/shop/web/app?command=true&output=1&error=1", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n")
 			upgraded, err := http.ReadResponse(reader, nil)
 			if err != nil {
 				return err
