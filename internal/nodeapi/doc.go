@@ -10,7 +10,8 @@
 //     caller without this permission cannot find out whether the Pod exists.
 //  4. The leaf Pod, read live from the member. It must have the root's stamp and the
 //     UID that root_pod recorded, in a namespace that belongs to this host (I4, I8).
-//  5. A session. The number of sessions is limited for each member and in total (I7).
+//  5. A session. The number of sessions is limited for each member and in total (I7), and each
+//     namespace gets a share of both. Metrics need no session.
 //
 // apimachinery's UpgradeAwareHandler then proxies the stream to the member's API server, over
 // connections that the Link uses for nothing else. No code decodes or buffers the stream. The

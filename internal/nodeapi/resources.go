@@ -60,12 +60,12 @@ func (s *Server) read(r *http.Request, who user.Info, t *lookup.Target) ([]byte,
 		failed.Exact = true
 		return nil, failed
 	}
-	release, failed := s.sessions.Take(t.Registration)
-	if failed != nil {
+	if !t.Up.Meter.Begin() {
+		failed := failure.TooMany("the manager is already reading the metrics of node %q for %d other requests. Try again in a few seconds", t.Node, usage.ReadLimit)
 		failed.Exact = true
 		return nil, failed
 	}
-	defer release()
+	defer t.Up.Meter.End()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.Up.Ended(), cancel)() //nolint:contextcheck // the link ends its requests

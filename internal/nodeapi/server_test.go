@@ -42,6 +42,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/nodeapitest"
 	"github.com/xylem-io/xylem/internal/nodeapi/servingcert"
 	"github.com/xylem-io/xylem/internal/nodeapi/stream"
+	"github.com/xylem-io/xylem/internal/nodeapi/usage"
 )
 
 const hostID = nodeapitest.HostID
@@ -159,7 +160,7 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 		State:         func(string) (fleet.State, bool) { return fleet.State{}, false },
 		Authenticator: authenticator.RequestFunc(authenticate),
 		Authorizer:    authorizer.AuthorizerFunc(authorize),
-		Certificate:   own.Get, Limits: stream.Limits{Sessions: 4, MemberSessions: 2}, IdleTimeout: time.Minute, Clock: clock.RealClock{},
+		Certificate:   own.Get, Limits: stream.Limits{Sessions: 8, MemberSessions: 4}, IdleTimeout: time.Minute, Clock: clock.RealClock{},
 		Log: funcr.New(func(prefix, args string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -395,8 +396,8 @@ func TestStream(t *testing.T) {
 		t.Errorf("the member received the caller's credentials")
 	}
 
-	// The limit is two sessions per member. The second session ends with the link, and neither
-	// leaks resources.
+	// The limit is four sessions per member, and thus two for the only namespace. The second session
+	// ends with the link, and neither leaks resources.
 	_, second, _ := w.stream(t, "admin", path)
 	if _, _, third := w.stream(t, "admin", path); third.code != http.StatusTooManyRequests {
 		t.Errorf("a third session is accepted: %s", third.content)
@@ -669,6 +670,43 @@ func TestResources(t *testing.T) {
 	})
 }
 
+// Sessions do not prevent metrics, and requests for metrics have a limit of their own.
+func TestMetricsDoNotNeedSessions(t *testing.T) {
+	answer, reading := make(chan struct{}), make(chan struct{}, 1)
+	w := begin(t, func(w http.ResponseWriter, _ *http.Request) {
+		reading <- struct{}{}
+		<-answer
+		_, _ = io.WriteString(w, `{"items":[]}`)
+	}, func(o *Options, _ *api, _ *objects) { o.Limits = stream.Limits{Sessions: 1, MemberSessions: 1} })
+	release, failed := w.sessions.Take("one", "shop")
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	defer release()
+	const running = usage.ReadLimit
+	done := make(chan int, running)
+	for range running {
+		go func() {
+			code, _ := w.get(t, "scraper", "/metrics/resource/kosmos-one")
+			done <- code
+		}()
+		select {
+		case <-reading:
+		case code := <-done:
+			t.Fatalf("%d, although only the sessions are used up", code)
+		}
+	}
+	if code, content := w.get(t, "scraper", "/metrics/resource/kosmos-one"); code != http.StatusTooManyRequests {
+		t.Errorf("above the limit: %d %q", code, content)
+	}
+	close(answer)
+	for range running {
+		if code := <-done; code != http.StatusOK {
+			t.Errorf("below the limit: %d", code)
+		}
+	}
+}
+
 func TestNoLink(t *testing.T) {
 	for name, tc := range map[string]struct {
 		leads bool
@@ -712,7 +750,7 @@ func TestThousandStreams(t *testing.T) {
 		streams = 100
 	}
 	w := begin(t, echo, func(o *Options, _ *api, _ *objects) {
-		o.Limits = stream.Limits{Sessions: streams, MemberSessions: streams}
+		o.Limits = stream.Limits{Sessions: 2 * streams, MemberSessions: 2 * streams} // all are in one namespace
 	})
 	measure := func() (goroutines int, heap uint64) {
 		var m runtime.MemStats

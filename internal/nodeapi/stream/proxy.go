@@ -22,7 +22,7 @@ const (
 
 // Proxy proxies the request to the member and returns when the stream has ended.
 func (s *Sessions) Proxy(w *Writer, r *http.Request, c call.Call, t lookup.Target) {
-	release, failed := s.Take(t.Registration)
+	release, failed := s.Take(t.Registration, c.Pod.Namespace)
 	if failed != nil {
 		failed.Write(w, c.Streams())
 		return

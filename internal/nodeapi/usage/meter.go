@@ -2,6 +2,7 @@ package usage
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,10 @@ const (
 	skew = time.Minute
 	// mostCores and mostBytes cap the usage of a container.
 	mostCores, mostBytes = 1e5, 1 << 60
+	// ReadLimit is the maximum number of requests that read a member's metrics API at the same time.
+	// metrics-server sends one at a time. The sessions have another limit, so that users cannot
+	// prevent metrics.
+	ReadLimit = 4
 )
 
 // Leaf is a Pod that Xylem pushed to the member.
@@ -61,10 +66,24 @@ type PodReading struct {
 
 // Meter counts the usage of the leaves of one member. The zero value is ready to use.
 type Meter struct {
+	reads  atomic.Int32
 	mu     sync.Mutex
 	leaves map[types.UID]map[string]*Counter
 	node   Counter
 }
+
+// Begin reports whether another request may read the member's metrics API. If so, the caller must call
+// End.
+func (m *Meter) Begin() bool {
+	if m.reads.Add(1) > ReadLimit {
+		m.End()
+		return false
+	}
+	return true
+}
+
+// End ends the request that Begin began.
+func (m *Meter) End() { m.reads.Add(-1) }
 
 // Add adds samples, which were read at now, to the leaves' counters. It deletes the counters of
 // leaves without a sample.
