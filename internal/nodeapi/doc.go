@@ -4,10 +4,13 @@
 // A request passes through these steps, in this order:
 //
 //  1. Authentication, as in a kubelet: with a client certificate signed by the CA that the
-//     host publishes, or with a bearer token (TokenReview). Anonymous requests fail.
+//     host publishes, or with a bearer token (TokenReview). Anonymous requests fail. An address
+//     whose tokens were refused too often gets 429 instead of another review.
 //  2. The Pod, read live from the host. Its node must be a virtual node.
 //  3. Authorization, as in a kubelet: nodes/proxy of that node (SubjectAccessReview). A
-//     caller without this permission cannot find out whether the Pod exists.
+//     caller without this permission cannot find out whether the Pod exists. The connection is
+//     unknown until then: the response closes it, and the listener closes the oldest unknown
+//     connections if there are too many.
 //  4. The leaf Pod, read live from the member. It must have the root's stamp and the
 //     UID that root_pod recorded, in a namespace that belongs to this host (I4, I8).
 //  5. A session. The number of sessions is limited for each member and in total (I7), and each

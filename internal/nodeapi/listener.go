@@ -2,36 +2,35 @@ package nodeapi
 
 import (
 	"crypto/tls"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 const (
-	// unknownLimit is the maximum number of connections without an authenticated request.
-	// unknownPerPeer is the maximum for one address. An API server authenticates within
-	// milliseconds.
-	unknownLimit   = 512
-	unknownPerPeer = 128
-	// knownLimit is the maximum number of authenticated connections besides the sessions.
+	// unknownLimit is the maximum number of connections without an authorized request. An API server is
+	// authorized within milliseconds.
+	unknownLimit = 512
+	// knownLimit is the maximum number of authorized connections besides the sessions.
 	knownLimit = 1024
 )
 
-// listener closes a peer's new connections if too many of its connections have no authenticated
-// request yet. It never blocks, so rejected peers cannot delay others.
+// listener limits the connections. Beyond a limit, it closes an unknown connection, so that peers
+// without permission can close only each other's connections. It never blocks.
 type listener struct {
 	net.Listener
 	limit int
 
 	mu      sync.Mutex
 	total   int
-	unknown map[string]int // number of unknown connections by address
-	count   int            // total number of unknown connections
+	unknown []*accepted    // oldest first
+	peers   map[string]int // number of unknown connections by address
 }
 
 func limited(l net.Listener, sessions int) *listener {
-	return &listener{Listener: l, limit: unknownLimit + knownLimit + sessions, unknown: map[string]int{}}
+	return &listener{Listener: l, limit: unknownLimit + knownLimit + sessions, peers: map[string]int{}}
 }
 
 // Accept implements net.Listener.
@@ -41,72 +40,105 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, over := l.admit(conn)
+		c, refused, over := l.admit(conn)
+		if refused != nil {
+			refusedConnections.WithLabelValues(over).Inc()
+			_ = refused.Close()
+		}
 		if c != nil {
 			return c, nil
 		}
-		refusedConnections.WithLabelValues(over).Inc()
-		_ = conn.Close()
 	}
 }
 
-// ofPeer and ofAll are values of the metric's label. They mean that a connection was refused
-// because of the limit for one address, or for all addresses.
+// ofPeer, ofUnknown and ofAll are values of the metric's label. They name the limit because of which a
+// connection was closed: on refused requests from one address, on unknown connections, or on all
+// connections.
 const (
-	ofPeer = "peer"
-	ofAll  = "all"
+	ofPeer    = "peer"
+	ofUnknown = "unknown"
+	ofAll     = "all"
 )
 
-// admit admits a connection, or returns the limit that was reached.
-func (l *listener) admit(conn net.Conn) (c *accepted, over string) {
-	peer, _, err := net.SplitHostPort(conn.RemoteAddr().String())
-	if err != nil {
-		peer = conn.RemoteAddr().String()
-	}
+// admit admits a connection. If a limit was reached, it also returns the limit and the connection to
+// close: the oldest unknown one of the address with the most unknown connections, or the new one if
+// all connections are known.
+func (l *listener) admit(conn net.Conn) (c *accepted, refused net.Conn, over string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.unknown[peer] >= unknownPerPeer:
-		return nil, ofPeer
-	case l.total >= l.limit, l.count >= unknownLimit:
-		return nil, ofAll
+	case len(l.unknown) >= unknownLimit:
+		over = ofUnknown
+	case l.total >= l.limit:
+		over = ofAll
 	}
+	if over != "" {
+		if len(l.unknown) == 0 {
+			return nil, conn, over
+		}
+		most := slices.Max(slices.Collect(maps.Values(l.peers)))
+		oldest := l.unknown[slices.IndexFunc(l.unknown, func(c *accepted) bool { return l.peers[c.peer] == most })]
+		oldest.leave()
+		refused = oldest
+	}
+	c = &accepted{Conn: conn, listener: l, peer: address(conn.RemoteAddr().String())}
 	l.total++
-	l.count++
-	l.unknown[peer]++
-	return &accepted{Conn: conn, listener: l, peer: peer}, ""
+	l.unknown = append(l.unknown, c)
+	l.peers[c.peer]++
+	return c, refused, over
 }
 
-// accepted is an accepted connection. It is unknown until one of its requests is authenticated.
+// address returns an address without its port.
+func address(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	return host
+}
+
+// accepted is an accepted connection. It is unknown until one of its requests is authorized.
 type accepted struct {
 	net.Conn
 	listener *listener
 	peer     string
-	known    atomic.Bool
-	closed   atomic.Bool
+	left     bool // no longer counts; protected by listener.mu
 }
 
-// identified stops counting the connection as unknown.
+// identified stops counting the connection as unknown. The caller must hold the listener's lock.
 func (c *accepted) identified() {
-	if c.known.CompareAndSwap(false, true) {
-		l := c.listener
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.count--
-		if l.unknown[c.peer]--; l.unknown[c.peer] == 0 {
-			delete(l.unknown, c.peer)
-		}
+	l := c.listener
+	i := slices.Index(l.unknown, c)
+	if i < 0 {
+		return
 	}
+	l.unknown = slices.Delete(l.unknown, i, i+1)
+	if l.peers[c.peer]--; l.peers[c.peer] == 0 {
+		delete(l.peers, c.peer)
+	}
+}
+
+// leave stops counting the connection. The caller must hold the listener's lock.
+func (c *accepted) leave() {
+	c.identified()
+	if !c.left {
+		c.left = true
+		c.listener.total--
+	}
+}
+
+// authorized makes the connection known.
+func (c *accepted) authorized() {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.identified()
 }
 
 // Close implements net.Conn.
 func (c *accepted) Close() error {
-	if c.closed.CompareAndSwap(false, true) {
-		c.identified()
-		c.listener.mu.Lock()
-		c.listener.total--
-		c.listener.mu.Unlock()
-	}
+	c.listener.mu.Lock()
+	c.leave()
+	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 

@@ -1,6 +1,7 @@
 package nodeapi
 
 import (
+	"fmt"
 	"net"
 	"testing"
 )
@@ -8,61 +9,84 @@ import (
 // pipe is a connection from the given peer.
 type pipe struct {
 	net.Conn
-	peer string
-	done chan struct{}
+	peer   string
+	closed bool
 }
 
 func (p *pipe) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(p.peer), Port: 1} }
 
 func (p *pipe) Close() error {
-	close(p.done)
+	p.closed = true
 	return nil
 }
 
-// Peers without credentials cannot block others, and known connections stay open.
+// Peers without permission close only each other's connections, and known connections stay open.
 func TestListener(t *testing.T) {
 	l := limited(nil, 0)
-	admit := func(peer string) *accepted {
-		c, over := l.admit(&pipe{peer: peer, done: make(chan struct{})})
-		if (c == nil) != (over == ofPeer) {
-			t.Errorf("limit %q", over)
+	admit := func(peer string) (c *accepted, over string) {
+		t.Helper()
+		c, refused, over := l.admit(&pipe{peer: peer})
+		if refused != nil {
+			if err := refused.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
-		return c
+		return c, over
 	}
+	closed := func(c *accepted) bool { return c.Conn.(*pipe).closed }
+	server, _ := admit("10.0.0.1")
 	var held []*accepted
-	for range unknownPerPeer {
-		c := admit("10.0.0.1")
-		if c == nil {
-			t.Fatal("a connection is refused below the limit")
+	for i := range unknownLimit - 1 {
+		c, over := admit(fmt.Sprintf("10.0.1.%d", i%4))
+		if over != "" {
+			t.Fatalf("connection %d reaches the limit %q", i, over)
 		}
 		held = append(held, c)
 	}
-	if admit("10.0.0.1") != nil {
-		t.Error("one address can exceed its limit")
+	second, over := admit("10.0.0.1")
+	if second == nil || over != ofUnknown || !closed(held[0]) || closed(server) {
+		t.Fatalf("limit %q: the oldest connection of the address with the most connections must be closed, and no other", over)
 	}
-	if c := admit("10.0.0.2"); c == nil {
-		t.Error("another address is refused")
+	for range 2 * unknownLimit {
+		if c, _ := admit("10.0.1.9"); c == nil {
+			t.Fatal("a new connection is refused, although others are unknown")
+		}
 	}
-	held[0].identified()
-	held[0].identified() // a second call has no effect
-	if admit("10.0.0.1") == nil {
-		t.Error("an authenticated connection still counts as unknown")
+	if closed(server) || closed(second) {
+		t.Error("an attacker's connections close those of an address with few connections")
 	}
-	if admit("10.0.0.1") != nil {
-		t.Error("a connection that is identified twice counts twice")
+	server.authorized()
+	server.authorized() // a second call has no effect
+	for range 2 * unknownLimit {
+		admit("10.0.0.1")
 	}
-	for i := range 2 {
-		if err := held[1].Close(); i == 0 && err != nil {
+	if closed(server) || !closed(second) {
+		t.Errorf("closed: the known connection %v, want false; an old unknown connection of the same address %v, want true", closed(server), closed(second))
+	}
+	if len(l.unknown) != unknownLimit || l.total != unknownLimit+1 {
+		t.Errorf("%d unknown connections and %d in total, want %d and one more", len(l.unknown), l.total, unknownLimit)
+	}
+	for l.total < l.limit { // known connections fill the listener
+		c, _ := admit("10.0.0.1")
+		c.authorized()
+	}
+	for len(l.unknown) > 0 {
+		c, over := admit("10.0.0.1")
+		if over == "" {
+			t.Fatal("the limit on all connections has no effect")
+		}
+		c.authorized()
+	}
+	last := &pipe{peer: "10.0.0.1"}
+	if c, refused, over := l.admit(last); c != nil || refused != net.Conn(last) || over != ofAll || closed(server) {
+		t.Errorf("limit %q: the new connection must be refused if all others are known", over)
+	}
+	for range 2 { // the second call has no effect
+		if err := server.Close(); err != nil {
 			t.Fatal(err)
 		}
-		held[1] = held[2]
 	}
-	for range 2 {
-		if admit("10.0.0.1") == nil {
-			t.Error("closed connections still count")
-		}
-	}
-	if l.total != unknownPerPeer+2 {
-		t.Errorf("%d connections are counted, want %d", l.total, unknownPerPeer+2)
+	if l.total != l.limit-1 {
+		t.Errorf("%d connections are counted, want %d", l.total, l.limit-1)
 	}
 }

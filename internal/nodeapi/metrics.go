@@ -12,7 +12,7 @@ var (
 	}, []string{"subresource", "code"})
 	refusedConnections = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_node_api_refused_connections_total",
-		Help: "Connections that the manager refused, because one peer (or all peers together) had too many connections without credentials.",
+		Help: "Connections that the manager closed: peer, because too many requests from the address were refused; unknown, because too many connections had no authorized request; all, because there were too many connections.",
 	}, []string{"limit"})
 )
 

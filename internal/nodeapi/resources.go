@@ -25,7 +25,7 @@ func forResources(r *http.Request) bool {
 }
 
 // resources serves the CPU and memory usage of the Pods on a virtual node.
-func (s *Server) resources(session *stream.Session, w *stream.Writer, r *http.Request, who user.Info) {
+func (s *Server) resources(session *stream.Session, v *visit, w *stream.Writer, r *http.Request, who user.Info) {
 	defer func() { requestsTotal.WithLabelValues(resourceMetrics, strconv.Itoa(session.Code())).Inc() }()
 	var t lookup.Target
 	defer func() {
@@ -33,7 +33,7 @@ func (s *Server) resources(session *stream.Session, w *stream.Writer, r *http.Re
 			t.Up.Leave()
 		}
 	}()
-	content, failed := s.read(r, who, &t)
+	content, failed := s.read(v, r, who, &t)
 	if failed != nil {
 		failed.Write(w, false)
 		return
@@ -45,14 +45,16 @@ func (s *Server) resources(session *stream.Session, w *stream.Writer, r *http.Re
 }
 
 // read returns the resource metrics for the node that the path names.
-func (s *Server) read(r *http.Request, who user.Info, t *lookup.Target) ([]byte, *failure.Failure) {
+func (s *Server) read(v *visit, r *http.Request, who user.Info, t *lookup.Target) ([]byte, *failure.Failure) {
 	ctx := r.Context()
 	t.Node = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, nodes.MetricsPath), "/")
+	if !s.guard.May(ctx, who, "get", resourceMetrics, t.Node) {
+		return nil, errNoMetrics
+	}
+	v.authorize()
 	switch {
 	case r.Method != http.MethodGet:
 		return nil, &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed for this path. Use GET"}
-	case !s.guard.May(ctx, who, "get", resourceMetrics, t.Node):
-		return nil, errNoMetrics
 	case t.Node == "":
 		return nil, failure.NoPath("the path does not name a node, but all virtual nodes share this address. Use metrics-server 0.7 or later, which reads the path of each node, " + nodes.MetricsPath + "/NODE, from the annotation " + nodes.AnnMetricsPath)
 	}

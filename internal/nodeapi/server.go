@@ -73,6 +73,7 @@ type Options struct {
 type Server struct {
 	Options
 	guard    auth.Guard
+	refusals *refusals
 	finder   lookup.Finder
 	sessions stream.Sessions
 }
@@ -80,7 +81,7 @@ type Server struct {
 // New returns a Server. Start serves the API.
 func New(o Options) *Server {
 	s := &Server{
-		Options: o, sessions: stream.Sessions{Limits: o.Limits},
+		Options: o, sessions: stream.Sessions{Limits: o.Limits}, refusals: newRefusals(o.Clock),
 		guard: auth.Guard{Authenticator: o.Authenticator, Authorizer: o.Authorizer, Log: o.Log},
 	}
 	s.finder = lookup.Finder{
@@ -166,27 +167,31 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	session, r := stream.Begin(r, s.IdleTimeout, s.Clock, below)
 	defer session.End()
-	answer := session.Writer(w)
+	v := &visit{ResponseWriter: w, connection: connection, budget: s.refusals.budget(r)}
+	answer := session.Writer(v)
 
+	if v.budget.spent() {
+		refusedConnections.WithLabelValues(ofPeer).Inc()
+		s.refusals.wait(r)
+		errTooManyRefusals.Write(answer, false)
+		return
+	}
 	who, failed := s.guard.Authenticate(r)
 	if failed != nil {
 		failed.Write(answer, false)
 		return
 	}
-	if connection != nil {
-		connection.identified()
-	}
 	if r.URL.Path == "/healthz" {
-		s.health(answer, r, who)
+		s.health(v, answer, r, who)
 		return
 	}
 	if forResources(r) {
-		s.resources(session, answer, r, who)
+		s.resources(session, v, answer, r, who)
 		return
 	}
 	c, failed := call.Parse(r)
 	if failed == nil {
-		s.answer(session, answer, r, who, c)
+		s.answer(session, v, answer, r, who, c)
 		return
 	}
 	requestsTotal.WithLabelValues(c.Subresource, strconv.Itoa(failed.Code)).Inc()
@@ -194,7 +199,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer serves a parsed call.
-func (s *Server) answer(session *stream.Session, w *stream.Writer, r *http.Request, who user.Info, c call.Call) {
+func (s *Server) answer(session *stream.Session, v *visit, w *stream.Writer, r *http.Request, who user.Info, c call.Call) {
 	started := s.Clock.Now()
 	var t lookup.Target
 	// Defer Leave, because an aborted stream panics with http.ErrAbortHandler.
@@ -204,7 +209,12 @@ func (s *Server) answer(session *stream.Session, w *stream.Writer, r *http.Reque
 		}
 	}()
 	defer func() { s.audit(session, who, c, t, started) }()
-	if failed := s.finder.Reach(r.Context(), who, c, &t); failed != nil {
+	failed := s.finder.Authorize(r.Context(), who, c, &t)
+	if failed == nil {
+		v.authorize()
+		failed = s.finder.Reach(r.Context(), c, &t)
+	}
+	if failed != nil {
 		failed.Write(w, c.Streams())
 		return
 	}
@@ -221,11 +231,12 @@ func (s *Server) audit(session *stream.Session, who user.Info, c call.Call, t lo
 }
 
 // health serves /healthz to callers that are authorized for it, as on a kubelet.
-func (s *Server) health(w http.ResponseWriter, r *http.Request, who user.Info) {
+func (s *Server) health(v *visit, w http.ResponseWriter, r *http.Request, who user.Info) {
 	if r.Method != http.MethodGet || !s.guard.May(r.Context(), who, "get", "healthz", "") && !s.guard.May(r.Context(), who, "get", "proxy", "") {
 		failure.ErrUnauthorized.Write(w, false)
 		return
 	}
+	v.authorize()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok")
 }

@@ -49,9 +49,9 @@ type Finder struct {
 	Links Links
 }
 
-// Reach finds the leaf for a call. It fails if the caller lacks permission or the leaf does not
-// belong to the root.
-func (f *Finder) Reach(ctx context.Context, who user.Info, c call.Call, t *Target) *failure.Failure {
+// Authorize finds the root for a call. It fails if the caller lacks permission, whether or not the root
+// exists.
+func (f *Finder) Authorize(ctx context.Context, who user.Info, c call.Call, t *Target) *failure.Failure {
 	var err error
 	if t.Root, err = index.Find[corev1.Pod](ctx, f.HostLive, c.Pod); err != nil {
 		return failure.Slow(ctx, failure.Unavailable("the host's API server is unreachable: %v. Try again", err))
@@ -62,6 +62,11 @@ func (f *Finder) Reach(ctx context.Context, who user.Info, c call.Call, t *Targe
 	if !f.May(ctx, who, c.Verb(), "proxy", t.Node) {
 		return failure.ErrUnauthorized
 	}
+	return nil
+}
+
+// Reach finds the leaf for an authorized call. It fails if the leaf does not belong to the root.
+func (f *Finder) Reach(ctx context.Context, c call.Call, t *Target) *failure.Failure {
 	if failed := f.onVirtualNode(ctx, c, t); failed != nil {
 		return failed
 	}

@@ -227,6 +227,27 @@ var _ = Describe("the endpoint", func() {
 		}
 	}, SpecTimeout(settle))
 
+	It("asks the host about few invalid tokens, and keeps serving the API server", func(ctx SpecContext) {
+		attacker := &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the attacker does not care
+			DialContext:     (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 2, 1)}}).DialContext,
+		}}
+		code := 0
+		for i := 0; i < 200 && code != http.StatusTooManyRequests; i++ {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+logPath, nil)
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("Authorization", fmt.Sprint("Bearer invalid-", i))
+			response, err := attacker.Do(r)
+			Expect(err).NotTo(HaveOccurred())
+			code = response.StatusCode
+			Expect(code).To(BeElementOf(http.StatusUnauthorized, http.StatusTooManyRequests))
+			Expect(response.Close).To(BeTrue(), "the connection must be closed")
+			Expect(response.Body.Close()).To(Succeed())
+		}
+		Expect(code).To(Equal(http.StatusTooManyRequests))
+		Expect(kubectl(ctx, "", nil, "logs", "other", "-c", "app", "--tail=1").out).To(Equal("third line\n"))
+	}, SpecTimeout(settle))
+
 	It("reaches only the Pods of virtual nodes", func(ctx SpecContext) {
 		admin := caller(host("admin", "system:masters"))
 		for _, path := range []string{
@@ -249,9 +270,9 @@ var _ = Describe("the endpoint", func() {
 				_ = conn.Close()
 			}
 		})
-		By("opening 3,000 connections from three addresses, and beginning a TLS handshake on a third of them")
+		By("opening 3,000 connections from eight addresses, and beginning a TLS handshake on a third of them")
 		for i := range 3000 {
-			dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%3))}, Timeout: 5 * time.Second}
+			dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%8))}, Timeout: 5 * time.Second}
 			conn, err := dialer.DialContext(ctx, "tcp", address)
 			if err != nil {
 				continue // the backlog is full
