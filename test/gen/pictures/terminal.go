@@ -119,7 +119,7 @@ func terminal(text string, p palette) []byte {
 	for i, color := range []string{p.Red, p.Yellow, p.Green} {
 		fmt.Fprintf(&out, "<circle cx=\"%d\" cy=\"%d\" r=\"5\" fill=%q/>\n", margin+5+i*16, titleBar/2, color)
 	}
-	fmt.Fprintf(&out, "<g font-family=\"ui-monospace,SFMono-Regular,Menlo,Consolas,monospace\" font-size=\"%d\" xml:space=\"preserve\">\n", fontSize)
+	fmt.Fprintf(&out, "<g font-family=\"ui-monospace,SFMono-Regular,Menlo,Consolas,monospace\" font-size=\"%d\">\n", fontSize)
 	for i, line := range lines {
 		column := 0
 		for _, s := range spans(line, p) {
@@ -140,6 +140,7 @@ func drawSpan(out *bytes.Buffer, s span, x float64, y int, length float64) {
 		weight = ` font-weight="bold"`
 	}
 	fmt.Fprintf(out, "<text x=\"%.1f\" y=\"%d\" textLength=\"%.1f\" lengthAdjust=\"spacingAndGlyphs\" fill=%q%s>", x, y, length, s.color, weight)
-	_ = xml.EscapeText(out, []byte(s.text)) // A Buffer's Write returns no error.
+	// Browsers collapse plain spaces, and Chromium ignores xml:space on a group.
+	_ = xml.EscapeText(out, []byte(strings.ReplaceAll(s.text, " ", "\u00a0"))) // A Buffer's Write returns no error.
 	out.WriteString("</text>\n")
 }

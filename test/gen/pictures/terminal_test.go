@@ -56,6 +56,14 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+// Browsers collapse plain spaces, and so would squeeze the columns of a table into each other.
+func TestTerminalKeepsSpaces(t *testing.T) {
+	picture := string(terminal("NAME   READY", palettes[0]))
+	if want := ">NAME\u00a0\u00a0\u00a0READY</text>"; !strings.Contains(picture, want) {
+		t.Errorf("no %q in:\n%s", want, picture)
+	}
+}
+
 // TestPictures checks that every picture is well-formed XML and up to date.
 func TestPictures(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", directory)
