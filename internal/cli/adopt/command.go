@@ -84,8 +84,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 func (r *run) validate() error {
 	namespace, name, ok := strings.Cut(r.claim, "/")
 	switch {
-	case r.admin.Kubeconfig == "":
-		return errors.New("--member-kubeconfig is missing. Specify an admin kubeconfig for the member: the member's admin must consent to the adoption")
+	case !r.admin.Given():
+		return errors.New("--member-kubeconfig is missing. Specify an admin kubeconfig for the member, or its context in kubectl's own kubeconfig with --member-context: the member's admin must consent to the adoption")
 	case r.policy != string(corev1.PersistentVolumeReclaimRetain) && r.policy != string(corev1.PersistentVolumeReclaimDelete):
 		return fmt.Errorf("--policy=%s is unknown: use Retain or Delete", r.policy)
 	case r.claim != "" && (!ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0):

@@ -33,7 +33,7 @@ import (
 
 // open reads the registration and the volume, and checks that the kubeconfig points to that member.
 func (r *run) open(ctx context.Context) error {
-	admin, err := r.admin.Config()
+	admin, err := r.admin.Config(r.env)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (r *run) open(ctx context.Context) error {
 	case r.there.ClusterID == "":
 		return fmt.Errorf("the manager has not connected to member %q yet, so the member's cluster ID is unknown. `kubectl describe clusterregistration %s` shows why", r.registration, r.registration)
 	case id != r.there.ClusterID:
-		return fmt.Errorf(access.OtherCluster+". Specify a kubeconfig for cluster %[4]s", "--member-kubeconfig", id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
+		return fmt.Errorf(access.OtherCluster+". Specify a kubeconfig for cluster %[4]s", r.admin.Flag(), id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
 	}
 	r.leaf = &corev1.PersistentVolume{}
 	if err := r.member.Get(ctx, client.ObjectKey{Name: r.leafName}, r.leaf); err != nil {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -34,20 +35,32 @@ type Member struct {
 // AddFlags adds the flags.
 func (m *Member) AddFlags(flags *pflag.FlagSet, purpose string) {
 	flags.StringVar(&m.Kubeconfig, "member-kubeconfig", "", "Path to an admin kubeconfig for the member: "+purpose)
-	flags.StringVar(&m.Context, "member-context", "", "Context of --member-kubeconfig. Default: its current context.")
+	flags.StringVar(&m.Context, "member-context", "", "Context for the member in --member-kubeconfig or, if that is not set, in kubectl's own kubeconfig.")
+}
+
+// Given reports whether the flags select a member.
+func (m *Member) Given() bool { return m.Kubeconfig != "" || m.Context != "" }
+
+// Flag returns the flag that selects the member, for messages.
+func (m *Member) Flag() string {
+	if m.Kubeconfig == "" {
+		return "--member-context"
+	}
+	return "--member-kubeconfig"
 }
 
 // Config returns the client configuration, with the contents of files that the kubeconfig
-// refers to.
-func (m *Member) Config() (*rest.Config, error) {
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: m.Kubeconfig}
+// refers to. Without --member-kubeconfig, the context is one of kubectl's own kubeconfig.
+func (m *Member) Config(env *Env) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = cmp.Or(m.Kubeconfig, *env.Host.KubeConfig)
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: m.Context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("read the member's kubeconfig %q: %w", m.Kubeconfig, err)
+		return nil, fmt.Errorf("load the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 	}
 	config.Timeout = callTimeout
 	if err := rest.LoadTLSFiles(config); err != nil {
-		return nil, fmt.Errorf("read the files that the member's kubeconfig %q refers to: %w", m.Kubeconfig, err)
+		return nil, fmt.Errorf("read the files that the member's kubeconfig (--member-kubeconfig, --member-context) refers to: %w", err)
 	}
 	return config, nil
 }

@@ -144,10 +144,10 @@ func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 
 // openMember creates a client for the member if its kubeconfig is given.
 func (r *run) openMember(ctx context.Context) error {
-	if r.admin.Kubeconfig == "" {
+	if !r.admin.Given() {
 		return nil
 	}
-	admin, err := r.admin.Config()
+	admin, err := r.admin.Config(r.env)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (r *run) openMember(ctx context.Context) error {
 		return command.Explain("the member", r.member.Config, err)
 	}
 	if r.memberID == r.hostID {
-		return fmt.Errorf(access.IsHost+". Specify the member's kubeconfig, and choose the host with --context", "--member-kubeconfig")
+		return fmt.Errorf(access.IsHost+". Specify the member's kubeconfig, and choose the host with --context", r.admin.Flag())
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		case item.Name == r.name:
 			cr = item
 		case r.memberID != "" && item.Status.ClusterID == r.memberID:
-			return nil, fmt.Errorf("--member-kubeconfig points to the cluster that is registered as %q. Deregister that registration, or specify another kubeconfig", item.Name)
+			return nil, fmt.Errorf("%s points to the cluster that is registered as %q. Deregister that registration, or specify another kubeconfig", r.admin.Flag(), item.Name)
 		}
 	}
 	if cr == nil {
@@ -192,7 +192,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		}
 		return nil, fmt.Errorf("there is no registration %q in the host.%s `kubectl get clusterregistrations` lists all registrations. To clean up a member without a registration, set --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
-		return nil, fmt.Errorf(access.OtherCluster+". Specify a kubeconfig for cluster %[4]s", "--member-kubeconfig", r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
+		return nil, fmt.Errorf(access.OtherCluster+". Specify a kubeconfig for cluster %[4]s", r.admin.Flag(), r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
 	}
 	return cr, nil
 }
@@ -231,9 +231,9 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 			}
 			return false, fmt.Errorf("read registration %q: %w", r.name, err)
 		}
-		if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status != metav1.ConditionTrue && c.Message != shown {
+		if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status != metav1.ConditionTrue && c.Reason != v1alpha1.ReasonConfirmationNeeded && c.Message != shown {
 			shown = c.Message
-			fmt.Fprintf(r.env.ErrOut, "waiting: %s\n", shown)
+			fmt.Fprintln(r.env.ErrOut, shown)
 		}
 		return false, nil
 	})
@@ -361,7 +361,7 @@ func (r *run) removeSecret(ctx context.Context, name string) error {
 		return err
 	}
 	if secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
-		r.stays("in the host: Secret \"%s/%s\", which this plugin did not create", r.env.Namespace, name)
+		r.stays("in the host: Secret \"%s/%s\", which this plugin did not create. To delete it, run `kubectl -n %[1]s delete secret %[2]s`", r.env.Namespace, name)
 		return nil
 	}
 	if err := client.IgnoreNotFound(r.host.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {

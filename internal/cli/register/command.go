@@ -102,7 +102,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	}
 	flags := c.Flags()
 	r.admin.AddFlags(flags, "the command creates objects in the member as this user.")
-	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, if it differs from the address in --member-kubeconfig.")
+	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, if it differs from the address in the member's kubeconfig.")
 	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the manager expects in the certificate of the member's API server, if it differs from the host name in the address.")
 	flags.BoolVar(&r.Prepared, "member-prepared", false, "The member already has the required objects, for example from the chart xylem-member: create nothing there, and only request a token.")
 	flags.StringVar(&r.Account, "member-account", command.MemberAccount, "With --member-prepared: name of the manager's ServiceAccount in the member. Its namespace is the value of --xylem-namespace.")
@@ -111,7 +111,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	}
 	r.shared.addFlags(flags)
 	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("Lifetime of each token, from %s to %s. The manager renews a token well before it expires.", shortest, longest))
-	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret this command did not create.")
+	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials in a Secret that this command did not create.")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait for the manager to connect.")
 	r.dry.AddFlag(c, "print the objects without contacting any cluster.", "also let both clusters validate them.")
 	flags.StringVar(&r.print, "print", "", "With --dry-run and -o: the cluster whose objects to print, host or member. Never apply the objects of both to the same cluster.")
@@ -124,8 +124,8 @@ func (r *run) validate() error {
 	switch {
 	case len(r.name) > nameLimit || len(validation.IsDNS1123Subdomain(r.name)) > 0:
 		return fmt.Errorf("%q is not a valid registration name: use at most %d lower-case letters, digits, '-' and '.', and begin and end with a letter or digit", r.name, nameLimit)
-	case r.admin.Kubeconfig == "":
-		return errors.New("--member-kubeconfig is missing. Specify an admin kubeconfig for the member")
+	case !r.admin.Given():
+		return errors.New("--member-kubeconfig is missing. Specify an admin kubeconfig for the member, or its context in kubectl's own kubeconfig with --member-context")
 	case r.Lifetime < shortest || r.Lifetime > longest:
 		return fmt.Errorf("--token-lifetime=%s is out of range: use a duration from %s to %s", r.Lifetime, shortest, longest)
 	case r.timeout <= 0:
@@ -162,7 +162,7 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	admin, err := r.admin.Config()
+	admin, err := r.admin.Config(r.Env)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (r *run) check(ctx context.Context) error {
 		return command.Explain("the member", r.Member.Config, err)
 	}
 	if hostID == r.MemberID {
-		return fmt.Errorf(access.IsHost+". Specify the member's kubeconfig, and choose the host with --context", "--member-kubeconfig")
+		return fmt.Errorf(access.IsHost+". Specify the member's kubeconfig, and choose the host with --context", r.admin.Flag())
 	}
 	if err := r.RefuseHosts(ctx); err != nil {
 		return err

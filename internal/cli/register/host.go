@@ -42,7 +42,7 @@ func (r *run) look(ctx context.Context) error {
 	}
 	if r.before != nil {
 		if id := r.before.Status.ClusterID; id != "" && id != r.MemberID {
-			return fmt.Errorf(access.OtherCluster+". Choose another name, or run `kubectl xylem deregister %s` first", "--member-kubeconfig", r.MemberID, fmt.Sprintf("registration %q", r.name), id, r.name)
+			return fmt.Errorf(access.OtherCluster+". Choose another name, or run `kubectl xylem deregister %s` first", r.admin.Flag(), r.MemberID, fmt.Sprintf("registration %q", r.name), id, r.name)
 		}
 		if r.before.DeletionTimestamp != nil {
 			return fmt.Errorf("registration %q is being deleted. Wait until it is deleted; `kubectl describe clusterregistration %s` shows what the deletion is waiting for", r.name, r.name)
@@ -74,15 +74,23 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 		return nil
 	case err != nil:
 		return command.Explain("the host", r.host.Config, fmt.Errorf("read Secret \"%s/%s\": %w", r.Env.Namespace, name, err))
-	case there.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue:
-	case r.before == nil:
-		return fmt.Errorf("the host already has a Secret \"%s/%s\", which this command did not create and no registration uses. Delete it, or choose another name", r.Env.Namespace, name)
-	case !r.overwrite:
-		return fmt.Errorf("this command did not create Secret \"%s/%s\", which contains the credentials of registration %q. Write new credentials to the Secret yourself, or specify --overwrite-secret to replace them with a token that the manager renews. `kubectl xylem deregister` then deletes the Secret too",
-			r.Env.Namespace, name, r.name)
 	}
 	r.secretBefore = &there
-	return nil
+	return r.mayOverwrite()
+}
+
+// mayOverwrite returns an error if somebody else created the Secret, and no flag allows the command to
+// overwrite it. It is pure.
+func (r *run) mayOverwrite() error {
+	namespace, name := r.secretBefore.Namespace, r.secretBefore.Name
+	const instead = "specify --overwrite-secret to replace its credentials with a token that the manager renews. `kubectl xylem deregister` then deletes the Secret too"
+	switch {
+	case r.overwrite, r.secretBefore.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue:
+		return nil
+	case r.before == nil:
+		return fmt.Errorf("the host already has a Secret \"%[1]s/%[2]s\", which this command did not create and no registration uses. Delete it with `kubectl -n %[1]s delete secret %[2]s`, choose another name, or "+instead, namespace, name)
+	}
+	return fmt.Errorf("this command did not create Secret \"%s/%s\", which contains the credentials of registration %q. Write new credentials to the Secret yourself, or "+instead, namespace, name, r.name)
 }
 
 // userOf returns the name of a registration, other than the given one, that uses a Secret.

@@ -549,6 +549,17 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		_, _, err = plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring(its.Name)))
+
+		By("registering a member whose last registration left such a Secret")
+		its.ResourceVersion = ""
+		Expect(x.Host.API.Create(ctx, its)).To(Succeed())
+		_, _, err = plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
+		Expect(err).To(MatchError(And(ContainSubstring("kubectl -n xylem-system delete secret cluster39-kubeconfig"), ContainSubstring("--overwrite-secret"))))
+		_, _, err = plugin(ctx, "register", two, "--member-kubeconfig", admin(two), "--overwrite-secret")
+		Expect(err).NotTo(HaveOccurred())
+		_, _, err = plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring(its.Name)))
 	})
 
 	It("removes the Secret that an interrupted run has left behind", SpecTimeout(storyTime), func(ctx SpecContext) {

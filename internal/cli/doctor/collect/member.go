@@ -3,7 +3,6 @@ package collect
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -54,7 +52,7 @@ func Facts(ctx context.Context, env *command.Env, way Way) (*facts.Facts, error)
 		return nil, err
 	}
 	f := &facts.Facts{Host: host.readHost(ctx, id, env.Namespace, env.Clock.Now())}
-	own, err := ownConfig(way)
+	own, err := ownConfig(env, way)
 	if err != nil {
 		return nil, err
 	}
@@ -65,17 +63,12 @@ func Facts(ctx context.Context, env *command.Env, way Way) (*facts.Facts, error)
 }
 
 // ownConfig returns the user's own kubeconfig for a member, or nil.
-func ownConfig(way Way) (*rest.Config, error) {
-	if way.Kubeconfig == "" && way.Context == "" {
+func ownConfig(env *command.Env, way Way) (*rest.Config, error) {
+	own := command.Member{Kubeconfig: way.Kubeconfig, Context: way.Context}
+	if !own.Given() {
 		return nil, nil
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = way.Kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: way.Context}).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("load the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
-	}
-	return config, nil
+	return own.Config(env)
 }
 
 // readMembers reads the members of all registrations, and the one that the user's own kubeconfig

@@ -46,7 +46,7 @@ func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 		return nil, err
 	}
 	s := &Sources{Host: Source{Client: host.Client, Raw: host.raw, ID: id}, Secrets: [][]byte{[]byte(host.token)}}
-	own, err := ownConfig(way)
+	own, err := ownConfig(env, way)
 	if err != nil {
 		return nil, err
 	}

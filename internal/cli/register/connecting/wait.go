@@ -111,9 +111,9 @@ func (w *Wait) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	if ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cr.Generation && w.used(cr) {
 		return true, nil
 	}
-	if shown := w.missing(cr); shown != w.shown {
+	if shown := progress(cr); shown != w.shown {
 		w.shown = shown
-		fmt.Fprintf(w.Env.ErrOut, "waiting, because %s\n", shown)
+		fmt.Fprintln(w.Env.ErrOut, shown)
 	}
 	return false, nil
 }
@@ -123,12 +123,35 @@ func (w *Wait) used(cr *v1alpha1.ClusterRegistration) bool {
 	return w.expires.IsZero() || cr.Status.TokenExpires != nil && cr.Status.TokenExpires.Time.Equal(w.expires)
 }
 
-// missing returns the reason why the registration is not ready yet. It is pure.
-func (w *Wait) missing(cr *v1alpha1.ClusterRegistration) string {
+// progress returns a line about what the command waits for. Nothing in it is a failure yet. It is
+// pure.
+func progress(cr *v1alpha1.ClusterRegistration) string {
+	switch c := unmet(cr); {
+	case len(cr.Status.Conditions) == 0:
+		return "waiting for the manager to read the registration"
+	case c == nil:
+		return "waiting for the manager to use the new token and settings"
+	case c.Reason == v1alpha1.ReasonUnauthorized, c.Reason == v1alpha1.ReasonForbidden:
+		return "waiting for the member to accept the new token and permissions"
+	default:
+		return "waiting: " + c.Message
+	}
+}
+
+// unmet returns the first condition that is not True yet, or nil.
+func unmet(cr *v1alpha1.ClusterRegistration) *metav1.Condition {
 	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(cr.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
-			return fmt.Sprintf("condition %s is not True (%s): %s", kind, c.Reason, c.Message)
+			return c
 		}
+	}
+	return nil
+}
+
+// missing returns the reason why the registration is not ready yet. It is pure.
+func (w *Wait) missing(cr *v1alpha1.ClusterRegistration) string {
+	if c := unmet(cr); c != nil {
+		return fmt.Sprintf("condition %s is not True (%s): %s", c.Type, c.Reason, c.Message)
 	}
 	if len(cr.Status.Conditions) == 0 {
 		return fmt.Sprintf("the manager has not reconciled the registration yet. Check that the manager is running: `kubectl -n %s get pods`", w.Env.Namespace)

@@ -52,3 +52,29 @@ func TestPermanentReasons(t *testing.T) {
 		})
 	}
 }
+
+// TestProgressIsCalm checks that steps of a normal registration do not read as failures.
+func TestProgressIsCalm(t *testing.T) {
+	condition := func(kind, reason, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
+	}
+	for name, tc := range map[string]struct {
+		conditions []metav1.Condition
+		want       string
+	}{
+		"not read yet":         {want: "waiting for the manager to read the registration"},
+		"connecting":           {condition(v1alpha1.ConditionConnected, v1alpha1.ReasonConnecting, "Xylem is connecting to the member"), "waiting: Xylem is connecting to the member"},
+		"permissions settling": {condition(v1alpha1.ConditionConnected, v1alpha1.ReasonForbidden, "the member denies …"), "waiting for the member to accept the new token and permissions"},
+		"syncing":              {condition(v1alpha1.ConditionReady, v1alpha1.ReasonSyncing, "Xylem is reading the member's objects"), "waiting: Xylem is reading the member's objects"},
+		"ready with another token": {[]metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}},
+			"waiting for the manager to use the new token and settings"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cr := &v1alpha1.ClusterRegistration{}
+			cr.Status.Conditions = tc.conditions
+			if got := progress(cr); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

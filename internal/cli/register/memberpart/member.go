@@ -60,7 +60,7 @@ type Part struct {
 func (r *Part) Preflight(ctx context.Context) error {
 	var problems []error
 	if !r.Prepared {
-		there, err := r.found(ctx, r.Objects[0])
+		there, err := r.namespace(ctx)
 		if err != nil {
 			return err
 		}
@@ -99,6 +99,29 @@ func (r *Part) Preflight(ctx context.Context) error {
 	return nil
 }
 
+// namespace returns the member's namespace, or nil. If an earlier deregistration is still deleting it,
+// namespace waits for a short time.
+func (r *Part) namespace(ctx context.Context) (*unstructured.Unstructured, error) {
+	there, err := r.found(ctx, r.Objects[0])
+	if err != nil || there == nil || there.GetDeletionTimestamp() == nil {
+		return there, err
+	}
+	fmt.Fprintf(r.Env.ErrOut, "waiting until namespace %q in the member is deleted\n", there.GetName())
+	limited, cancel := context.WithTimeout(ctx, Settling)
+	defer cancel()
+	err = Patiently(limited, func(ctx context.Context) (bool, error) {
+		now, err := r.found(ctx, r.Objects[0])
+		if err == nil {
+			there = now
+		}
+		return err == nil && (now == nil || now.GetDeletionTimestamp() == nil), err
+	})
+	if limited.Err() != nil && ctx.Err() == nil {
+		return there, nil // the caller reports that it is still being deleted
+	}
+	return there, err
+}
+
 // found returns the current object in the member, or nil.
 func (r *Part) found(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	there := &unstructured.Unstructured{}
@@ -125,7 +148,7 @@ func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructu
 		},
 	}}
 	if err := r.Member.Create(ctx, review); err != nil {
-		return command.Explain("the member", r.Member.Config, fmt.Errorf("check the permissions of the user in --member-kubeconfig: %w", err))
+		return command.Explain("the member", r.Member.Config, fmt.Errorf("check the permissions of the user in the member's kubeconfig: %w", err))
 	}
 	if review.Status.Allowed {
 		return nil
@@ -134,7 +157,7 @@ func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructu
 	if subresource != "" {
 		what = "a " + subresource + " for " + what
 	}
-	return fmt.Errorf("the user in --member-kubeconfig is not allowed to %s %s. Specify a kubeconfig that belongs to a cluster admin", verb, what)
+	return fmt.Errorf("the user in the member's kubeconfig is not allowed to %s %s. Specify a kubeconfig that belongs to a cluster admin", verb, what)
 }
 
 func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -59,11 +58,9 @@ func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 
 // readOwn reads the member that the user's own kubeconfig points to, and returns its cluster ID.
 func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = w.Kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: w.Context}).ClientConfig()
+	config, err := (&command.Member{Kubeconfig: w.Kubeconfig, Context: w.Context}).Config(env)
 	if err != nil {
-		return "", fmt.Errorf("load the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
+		return "", err
 	}
 	id, _, err := connect(ctx, env, config, patience)
 	if err != nil {
