@@ -297,6 +297,9 @@ func (w *walk) unscheduled(n *model.Node, c *model.Condition) {
 		at = stageStale
 	}
 	w.add(n, at, reason, c.Message, c.Since)
+	if toDo := toDoForObstacles(c.Message, n.Cluster != ""); reason == corev1.PodReasonUnschedulable && toDo != "" {
+		w.causes[len(w.causes)-1].ToDo = toDo
+	}
 }
 
 // nominated reports whether the scheduler has since chosen a virtual node for a Pod and a claim,

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/timeline"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 const (
@@ -86,6 +87,13 @@ func pod(phase corev1.PodPhase, node string, conditions ...corev1.PodCondition) 
 	return &gather.PodFacts{Pod: p}
 }
 
+// scheduledBy returns a Pod that no scheduler has handled.
+func scheduledBy(scheduler string) *gather.PodFacts {
+	p := pod(corev1.PodPending, "")
+	p.Pod.Spec.SchedulerName = scheduler
+	return p
+}
+
 func waitingContainer(p *gather.PodFacts, reason, message string) *gather.PodFacts {
 	p.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 	return p
@@ -129,6 +137,20 @@ func TestOf(t *testing.T) {
 		"no Pod uses the claim": {claim: pendingClaim(), want: Waiting, says: []string{"no Pod uses the claim yet", "Create a Pod"}},
 		"the scheduler has not processed the Pod": {
 			pod: pod(corev1.PodPending, ""), claim: pendingClaim(), want: Waiting, says: []string{"the scheduler has not chosen a node yet"},
+		},
+		"no scheduler has the Pod's schedulerName": {
+			pod: scheduledBy("jupyterhub-user-scheduler"), claim: pendingClaim(), want: Waiting,
+			says: []string{`no scheduler with the name "jupyterhub-user-scheduler" has handled the Pod yet`, "Check that such a scheduler runs"},
+		},
+		"a claim waits for a Pod whose schedulerName no scheduler has": {
+			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Pods = []gather.PodFacts{*scheduledBy("jupyterhub-user-scheduler")} }), want: Waiting,
+			says: []string{`the claim waits for Pod "app": no scheduler with the name "jupyterhub-user-scheduler"`, "Check that such a scheduler runs"},
+		},
+		"a claim is created again while a Pod runs that used an earlier one": {
+			claim: with(pendingClaim(), func(c *gather.ClaimFacts) {
+				c.Pods = []gather.PodFacts{*pod(corev1.PodRunning, memberNode, pushed, ready)}
+			}), want: Waiting,
+			says: []string{`Pod "app" already has node "kosmos-cluster38", so no scheduler selects a node for claim "data"`, "Delete the Pod"},
 		},
 		"the volume is being provisioned": {
 			pod: pod(corev1.PodPending, ""), want: Waiting, says: []string{`the volume of claim "data" has not been provisioned in member "cluster38" yet`},
@@ -392,6 +414,36 @@ func TestOf(t *testing.T) {
 				t.Error("the diagnosis is a problem without a next step")
 			}
 		})
+	}
+}
+
+// TestObstacles checks that each message of the scheduler's plugins has its own next step, and that the
+// steps for virtual nodes are not given for the nodes of a member.
+func TestObstacles(t *testing.T) {
+	for _, o := range wording.AllObstacles() {
+		if toDoOfObstacles[o].host == "" {
+			t.Errorf("%q has no next step", o)
+		}
+		if toDo := toDoOfObstacles[o]; strings.Contains(toDo.host, "member") && toDo.member == "" {
+			t.Errorf("%q has only a step for the host, which mentions members: %s", o, toDo.host)
+		}
+	}
+	for message, want := range map[string]string{
+		"1 csi.xylem.io CSI driver is not installed on the node, 2 node(s) didn't match pod anti-affinity rules":                                                 "each member is one node",
+		"1 node(s) didn't match pod topology spread constraints, 2 node(s) had untolerated taint(s)":                                                             "xylem.io/cluster",
+		"3 node(s) didn't match pod topology spread constraints (missing required label)":                                                                        "spec.node.labels",
+		"1 node(s) had untolerated taint(s), 2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod": "ReadWriteOncePod",
+		"1 node(s) didn't match Pod's node affinity/selector, 1 node(s) didn't match PersistentVolume's node affinity":                                           "kubectl xylem move",
+		"PVC shop/app-scratch was not created for pod shop/app (pod is not owner)":                                                                               "belongs to another object",
+		`waiting for ephemeral volume controller to create the persistentvolumeclaim "app-scratch"`:                                                              "quota",
+		"2 Insufficient cpu":                 "reduce the Pod's requests",
+		"2 node(s) have the wrong color":     toDoOfKubernetes["Unschedulable"],
+		"2 node(s) had untolerated taint(s)": "tolerations",
+	} {
+		d := Of(&gather.Facts{Now: now.Time, Pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: "+message+"."))})
+		if !strings.Contains(d.ToDo, want) || want != "reduce the Pod's requests" && strings.Contains(d.ToDo, "reduce the Pod's requests") {
+			t.Errorf("%s: got next step %q, want one with %q", message, d.ToDo, want)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ var toDoOfKubernetes = map[string]string{
 	"ContainersNotReady":         "Read the containers' logs with `kubectl logs`, and check their readiness probes.",
 	// The scheduler, in the host or in the member.
 	"SchedulingGated": "Remove the Pod's spec.schedulingGates, or wait for the controller that removes them.",
-	"Unschedulable":   "Add nodes that meet the Pod's requirements, or reduce the Pod's requests.",
+	"Unschedulable":   "Change the Pod, its claims or the nodes, as the message describes.", // for messages without an obstacle
 	// Volumes (the attach-detach controller, kubelets, provisioners and resizers).
 	"FailedAttachVolume":       "Ask the member's admin to check the driver and the node; the Pod starts once the volume is attached.",
 	"FailedMount":              "Ask the member's admin to check the driver and the node; the Pod starts once the volume is mounted.",

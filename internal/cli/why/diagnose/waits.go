@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
@@ -41,7 +43,7 @@ func (w *walk) claimWaits(c *gather.ClaimFacts) (waits, toDo string) {
 	case c.Class != nil && hostclass.Mirrors(c.Class) && len(pods) == 0:
 		return "no Pod uses the claim yet, and its class waits for the first Pod", "Create a Pod that uses the claim."
 	case id == "":
-		return "", ""
+		return w.consumerWaits(c)
 	case c.Leaf == nil && c.LeafKnown:
 		return fmt.Sprintf("Xylem has not created claim %q%s yet", c.Key.Name, w.inMember(id)), ""
 	case c.Leaf != nil && c.Leaf.Status.Phase == corev1.ClaimBound:
@@ -50,9 +52,33 @@ func (w *walk) claimWaits(c *gather.ClaimFacts) (waits, toDo string) {
 	return fmt.Sprintf("the volume of claim %q has not been provisioned%s yet", c.Key.Name, w.inMember(id)), ""
 }
 
+// consumerWaits returns what the first consumer of a claim waits for, if the claim waits for the
+// scheduler's choice of a node. It returns "" if that Pod is the subject.
+func (w *walk) consumerWaits(c *gather.ClaimFacts) (waits, toDo string) {
+	if c.Class == nil || ptr.Deref(c.Class.VolumeBindingMode, "") != storagev1.VolumeBindingWaitForFirstConsumer {
+		return "", ""
+	}
+	for _, p := range w.pods() {
+		switch {
+		case p.Pod.Spec.NodeName != "":
+			waits = fmt.Sprintf("Pod %q already has node %q, so no scheduler selects a node for claim %q", p.Pod.Name, p.Pod.Spec.NodeName, c.Key.Name)
+			toDo = "Delete the Pod, and create it again without spec.nodeName. If a controller owns the Pod, it creates another one."
+		case w.facts.Pod != nil:
+			return "", ""
+		default:
+			waits, toDo = w.podWaits(p)
+			return fmt.Sprintf("the claim waits for Pod %q: %s", p.Pod.Name, waits), toDo
+		}
+	}
+	return waits, toDo
+}
+
 func (w *walk) podWaits(p *gather.PodFacts) (waits, toDo string) {
 	id := w.facts.MemberOfPod(p)
 	switch {
+	case p.Pod.Spec.NodeName == "" && id == "" && p.Pod.Spec.SchedulerName != "" && p.Pod.Spec.SchedulerName != corev1.DefaultSchedulerName:
+		return fmt.Sprintf("no scheduler with the name %q has handled the Pod yet (spec.schedulerName)", p.Pod.Spec.SchedulerName),
+			"Check that such a scheduler runs in the host, or create the Pod again without spec.schedulerName."
 	case p.Pod.Spec.NodeName == "" && id == "":
 		return "the scheduler has not chosen a node yet", ""
 	case p.Pod.Spec.NodeName == "":
