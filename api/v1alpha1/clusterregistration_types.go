@@ -73,7 +73,8 @@ type NamespacesSpec struct {
 	Allow []string `json:"allow,omitempty"`
 	// deny lists name patterns. The member rejects namespaces that match one of them, even if it
 	// matches allow. The default is *-system, openshift*, istio-* and cert-manager, so that no host
-	// namespace collides with a component of the member. An empty list denies nothing.
+	// namespace collides with a component of the member. A list replaces the default: repeat those of
+	// its patterns that the member needs. An empty list denies nothing.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=64

@@ -107,3 +107,12 @@ func matches(pattern, name string) bool {
 	}
 	return strings.HasSuffix(name, parts[last])
 }
+
+// LiftedDenials returns the default patterns that a registration's own spec.namespaces.deny lacks: a
+// list replaces the default.
+func LiftedDenials(cr *v1alpha1.ClusterRegistration) []string {
+	if cr.Spec.Namespaces.Deny == nil {
+		return nil
+	}
+	return slices.DeleteFunc(v1alpha1.DefaultDeniedNamespaces(), func(pattern string) bool { return slices.Contains(*cr.Spec.Namespaces.Deny, pattern) })
+}

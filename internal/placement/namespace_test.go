@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -211,5 +212,24 @@ func TestRestrictsNamespaces(t *testing.T) {
 				t.Errorf("restricts: %v", got)
 			}
 		})
+	}
+}
+
+func TestLiftedDenials(t *testing.T) {
+	all := v1alpha1.DefaultDeniedNamespaces()
+	for name, tc := range map[string]struct {
+		deny *[]string
+		want []string
+	}{
+		"the default":                 {nil, nil},
+		"nothing is denied":           {&[]string{}, all},
+		"one pattern of the default":  {&[]string{"dev-*", all[0]}, all[1:]},
+		"all patterns of the default": {&all, []string{}},
+	} {
+		cr := &v1alpha1.ClusterRegistration{}
+		cr.Spec.Namespaces.Deny = tc.deny
+		if diff := cmp.Diff(tc.want, LiftedDenials(cr)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
 	}
 }

@@ -252,6 +252,7 @@ func (r *run) check(ctx context.Context) error {
 		return err
 	}
 	r.adviseOnNamespaces(ctx)
+	r.adviseOnDenied()
 	if err := r.Preflight(ctx); err != nil {
 		return fmt.Errorf("nothing was changed, because these steps would fail:\n%w", err)
 	}

@@ -14,6 +14,14 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
+// adviseOnDenied reports the default patterns that the registration's own spec.namespaces.deny replaces.
+func (r *run) adviseOnDenied() {
+	if lifted := placement.LiftedDenials(r.registration()); len(lifted) > 0 {
+		fmt.Fprintf(r.Env.ErrOut, "note: spec.namespaces.deny of registration %q replaces the default, so the member also accepts namespaces that match %s. To deny them again, add these patterns\n",
+			r.name, strings.Join(lifted, ", "))
+	}
+}
+
 // adviseOnNamespaces warns if --namespaces admits none of the host's current namespaces. This is
 // not an error, because an admin can label namespaces later.
 func (r *run) adviseOnNamespaces(ctx context.Context) {

@@ -34,7 +34,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Short: "Show an overview of all members: versions, volumes, orphans, tokens and waiting Pods",
 		Long: `Show every member with its state, Kubernetes version and virtual node, the number of its volumes (bound,
 pending, being deleted, orphaned), and the expiry of the manager's token for it. Then show the conditions that an admin
-must check, the waiting Pods, and the number of recently provisioned volumes.
+must check, the waiting Pods, and the number of recently provisioned volumes that
+still exist.
 
 The command reads only the host. It needs permission to list ClusterRegistrations, and lists anything else that it could
 not read.
@@ -112,7 +113,7 @@ func (p page) print(f *Fleet) string {
 		fmt.Fprintf(&out, "  kubectl xylem why pod %s -n %s\n", f.Pods[0].Name, f.Pods[0].Namespace)
 	}
 	if !f.missed("PersistentVolumes") {
-		fmt.Fprintf(&out, "\nVolumes provisioned: %d in the last 10 minutes, %d in the last hour, %d in the last day\n", f.Provisioned.TenMinutes, f.Provisioned.Hour, f.Provisioned.Day)
+		fmt.Fprintf(&out, "\nVolumes provisioned that still exist: %d in the last 10 minutes, %d in the last hour, %d in the last day\n", f.Provisioned.TenMinutes, f.Provisioned.Hour, f.Provisioned.Day)
 	}
 	for i, m := range f.Missing {
 		if i == 0 {

@@ -28,7 +28,8 @@ type Fleet struct {
 	Members    []Member `json:"members"`
 	// Pods lists the Pods that wait because of Xylem or a member, oldest first.
 	Pods []Pod `json:"pods,omitempty"`
-	// Provisioned counts volumes by the creation time of their PersistentVolumes in the host.
+	// Provisioned counts volumes that still exist, by the creation time of their PersistentVolumes in the
+	// host.
 	Provisioned Throughput `json:"provisioned"`
 	// Missing lists what could not be read.
 	Missing []model.Missing `json:"missing,omitempty"`

@@ -118,8 +118,11 @@ func TestPrint(t *testing.T) {
 			t.Errorf("%q is missing from\n%s", want, printed)
 		}
 	}
-	if strings.Contains(printed, "provisioned:") {
+	if strings.Contains(printed, "provisioned") {
 		t.Error("the page shows a throughput, although PersistentVolumes could not be read")
+	}
+	if printed := (page{now: now}).print(&Fleet{Members: f.Members}); !strings.Contains(printed, "Volumes provisioned that still exist: 0 in") {
+		t.Errorf("want the volumes that still exist, got: %s", printed)
 	}
 	if printed := (page{now: now}).print(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
 		t.Errorf("want the next step for a host without members, got: %s", printed)

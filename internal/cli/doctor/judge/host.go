@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 	"github.com/xylem-io/xylem/internal/cli/status"
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -67,7 +69,13 @@ func registrations(h *facts.Host) []result.Finding {
 	case n == 0:
 		return []result.Finding{result.Passed(result.CheckMembers, "", "no cluster is registered yet")}
 	case len(found) == 0:
-		return []result.Finding{result.Passed(result.CheckMembers, "", "%s, and the manager reports no problems", text.Count(n, "registration"))}
+		found = append(found, result.Passed(result.CheckMembers, "", "%s, and the manager reports no problems", text.Count(n, "registration")))
+	}
+	for i := range h.Registrations.Items {
+		if lifted := placement.LiftedDenials(&h.Registrations.Items[i]); len(lifted) > 0 {
+			found = append(found, result.Passed(result.CheckMembers, h.Registrations.Items[i].Name,
+				"spec.namespaces.deny replaces the default, so the member also accepts namespaces that match %s", strings.Join(lifted, ", ")))
+		}
 	}
 	return found
 }

@@ -159,6 +159,9 @@ func TestOf(t *testing.T) {
 			}
 		}, []string{"Warning Definition"}, `newer than this plugin and has field ".spec.later"`},
 
+		"a registration replaces the denied namespaces": {func(h *facts.Host, _ *facts.Member) {
+			h.Registrations.Items[0].Spec.Namespaces.Deny = &[]string{"*-system", "dev-*"}
+		}, nil, "also accepts namespaces that match openshift*, istio-*, cert-manager"},
 		"a policy is missing":                      {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, false) }, []string{"Error Policies"}, "does not exist"},
 		"the optional namespace policy is missing": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, true) }, nil, "namespaces.reject"},
 		"a policy was changed": {func(h *facts.Host, _ *facts.Member) {

@@ -565,11 +565,25 @@ func ordered(causes []Cause) []Cause {
 	})
 	var kept []Cause
 	for _, c := range causes {
-		if !slices.ContainsFunc(kept, func(k Cause) bool { return k.Reason == c.Reason || k.What == c.What }) {
+		relays := c.stage == stageRelay || c.stage == stageEvent
+		if !slices.ContainsFunc(kept, func(k Cause) bool {
+			return k.Reason == c.Reason || k.What == c.What || relays && repeats(c.What, k.What)
+		}) {
 			kept = append(kept, c)
 		}
 	}
 	return kept
+}
+
+// repeats reports whether a message quotes another one, and may have truncated it.
+func repeats(message, other string) bool {
+	quoted, truncated := strings.CutSuffix(message, "…")
+	for more := truncated; more; {
+		if _, quoted, more = strings.Cut(quoted, ": "); more && strings.HasPrefix(other, quoted) {
+			return true
+		}
+	}
+	return strings.Contains(message, other)
 }
 
 // evidence appends the node and every object below it, except those that were not read.

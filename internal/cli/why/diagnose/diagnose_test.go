@@ -417,6 +417,28 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestProblemIsReportedOnce checks that conditions that quote a problem, even truncated, are not further
+// causes.
+func TestProblemIsReportedOnce(t *testing.T) {
+	const problem = "the member does not let Xylem create the Pod: too many"
+	d := Of(&gather.Facts{
+		Now: now.Time, Registrations: []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")},
+		Pod: pod(corev1.PodPending, "", podCondition(v1alpha1.PodPushed, v1alpha1.ReasonRefusedByMember, problem+". Change the Pod"),
+			podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonPodRefused, `claim "data": Pod "app": `+problem+". Change the Pod")),
+		Claims: []gather.ClaimFacts{
+			pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonNamespaceNotAdmitted, `Pod "app": the member does not let Xyl…`)),
+			with(pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonOutOfSpace, "no space")), func(c *gather.ClaimFacts) { c.Claim.Name, c.Key.Name = "other", "other" }),
+		},
+	})
+	var whats []string
+	for _, c := range d.Causes {
+		whats = append(whats, c.What)
+	}
+	if diff := cmp.Diff([]string{"no space", problem}, whats); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+}
+
 // TestObstacles checks that each message of the scheduler's plugins has its own next step, and that the
 // steps for virtual nodes are not given for the nodes of a member.
 func TestObstacles(t *testing.T) {
