@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -94,10 +95,10 @@ func (e *Env) NewCluster(config *rest.Config) (*Cluster, error) {
 	return &Cluster{Client: c, Config: config}, nil
 }
 
-// Scheme returns a scheme with the kinds of Kubernetes and Xylem.
+// Scheme returns a scheme with the kinds of Kubernetes, its snapshots and Xylem.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, snapshotv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
@@ -28,7 +29,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tree KIND NAME | KIND/NAME",
 		Short: "Show where the volumes of a claim or workload really are",
-		Long: `Show a claim, Pod, Deployment, StatefulSet or namespace in the host with all objects that belong to it: host claim,
+		Long: `Show a claim, Pod, workload, volume, snapshot or namespace in the host with all objects that belong to it: host claim,
 host volume, member, leaf claim, leaf volume with the real driver and handle, and the Pods in both clusters. The tree
 includes states, ages, and relevant conditions and events.
 
@@ -45,6 +46,7 @@ meaning. With --watch, they print an object whenever it changes.`,
 		Example: `  kubectl xylem tree pvc/data -n shop
   kubectl xylem tree statefulset/db -n shop --watch
   kubectl xylem tree namespace shop --problems
+  kubectl xylem tree pv/pvc-7f0c2a7e
   kubectl xylem tree pod web-0 -n shop --live
   kubectl xylem tree pvc data --member-kubeconfig ~/cluster38.kubeconfig
   kubectl xylem tree pvc data -o json | jq -r '.. | .handle? // empty'`,
@@ -72,8 +74,16 @@ func AddWayFlags(c *cobra.Command, way *gather.Way) {
 	c.Flags().StringVar(&way.Context, "member-context", "", "Context for the member in --member-kubeconfig or, if that is not set, in kubectl's own kubeconfig.")
 }
 
-// Facts reads the objects around a claim or a Pod. The arguments are those of the tree command.
-func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string) (*gather.Facts, error) {
+// Asked is what is known about the requested object.
+type Asked struct {
+	// Owner is the requested workload, or nil.
+	Owner *model.Node
+	// Facts are those of the requested object, or of each Pod of a workload that is not ready.
+	Facts []*gather.Facts
+}
+
+// Read reads the objects around the requested object. The arguments are those of the tree command.
+func Read(ctx context.Context, env *command.Env, way gather.Way, args []string) (*Asked, error) {
 	asked, err := parse(args)
 	if err != nil {
 		return nil, err
@@ -86,10 +96,30 @@ func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string)
 	if err != nil {
 		return nil, err
 	}
-	if asked.kind != gather.KindClaim && asked.kind != gather.KindPod {
-		return nil, fmt.Errorf("%s %q has no diagnosis of its own. Run the command for one of its Pods. To list the unhealthy ones, run `kubectl xylem tree %s --problems`", asked.kind, asked.name, strings.Join(args, " "))
+	if asked.kind == kindNamespace {
+		return nil, fmt.Errorf("%s %q has no diagnosis of its own. Run the command for one of its workloads or Pods. To list the unhealthy ones, run `kubectl xylem tree %s --problems`", asked.kind, asked.name, strings.Join(args, " "))
 	}
-	return reading{env: env, host: host, namespace: namespace, way: way}.facts(ctx, asked)
+	r, result := reading{env: env, host: host, namespace: namespace, way: way}, &Asked{}
+	parts := []target{asked}
+	if !asked.single() {
+		if result.Owner, parts, err = r.parts(ctx, asked); err != nil || result.Owner.Health == model.Good {
+			return result, err
+		}
+	}
+	for _, part := range parts {
+		facts, err := r.facts(ctx, part)
+		if apierrors.IsNotFound(err) && result.Owner != nil {
+			continue // deleted after it was listed
+		}
+		if err != nil {
+			return nil, err
+		}
+		if asked.kind == gather.KindVolume && facts.Claims[0].Key.Name == "" {
+			return nil, fmt.Errorf("no claim is bound to PersistentVolume %q. `kubectl xylem tree pv %[1]s` shows the volume", asked.name)
+		}
+		result.Facts = append(result.Facts, facts)
+	}
+	return result, nil
 }
 
 // Complete completes kinds, and then names of the host's objects.

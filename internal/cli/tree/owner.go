@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,46 +16,115 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/tree/build"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
 // owner reads a workload or a namespace. It returns its node and the selector of its Pods.
 func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selector, error) {
+	var obj client.Object
+	var w workload
 	switch t.kind {
 	case kindDeployment:
-		var d appsv1.Deployment
-		if err := r.get(ctx, t, &d); err != nil {
-			return nil, nil, err
+		d := &appsv1.Deployment{}
+		obj, w.read = d, func() {
+			w.wanted, w.ready, w.selector = ptr.Deref(d.Spec.Replicas, 1), d.Status.ReadyReplicas, d.Spec.Selector
+			for _, c := range d.Status.Conditions {
+				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
+			}
 		}
-		return workload(t.kind, &d, d.Spec.Replicas, d.Status.ReadyReplicas, d.Spec.Selector)
 	case kindStatefulSet:
-		var s appsv1.StatefulSet
-		if err := r.get(ctx, t, &s); err != nil {
+		s := &appsv1.StatefulSet{}
+		obj, w.read = s, func() {
+			w.wanted, w.ready, w.selector = ptr.Deref(s.Spec.Replicas, 1), s.Status.ReadyReplicas, s.Spec.Selector
+		}
+	case kindDaemonSet:
+		d := &appsv1.DaemonSet{}
+		obj, w.read = d, func() {
+			w.wanted, w.ready, w.selector = d.Status.DesiredNumberScheduled, d.Status.NumberReady, d.Spec.Selector
+		}
+	case kindReplicaSet:
+		s := &appsv1.ReplicaSet{}
+		obj, w.read = s, func() {
+			w.wanted, w.ready, w.selector = ptr.Deref(s.Spec.Replicas, 1), s.Status.ReadyReplicas, s.Spec.Selector
+			for _, c := range s.Status.Conditions {
+				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
+			}
+		}
+	case kindJob:
+		j := &batchv1.Job{}
+		obj, w.read = j, func() {
+			w.wanted, w.ready, w.selector = ptr.Deref(j.Spec.Completions, 1), j.Status.Succeeded, j.Spec.Selector
+			for _, c := range j.Status.Conditions {
+				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
+			}
+		}
+	default:
+		var namespace corev1.Namespace
+		if err := r.get(ctx, t, &namespace); err != nil {
 			return nil, nil, err
 		}
-		return workload(t.kind, &s, s.Spec.Replicas, s.Status.ReadyReplicas, s.Spec.Selector)
+		n := build.Object(t.kind, "", &namespace, build.Phase(string(namespace.Status.Phase)), model.Good)
+		return &n, labels.Everything(), nil
 	}
-	var namespace corev1.Namespace
-	if err := r.get(ctx, t, &namespace); err != nil {
+	if err := r.get(ctx, t, obj); err != nil {
 		return nil, nil, err
 	}
-	n := build.Object(t.kind, "", &namespace, build.Phase(string(namespace.Status.Phase)), model.Good)
-	return &n, labels.Everything(), nil
+	w.read()
+	pods, err := metav1.LabelSelectorAsSelector(w.selector)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the selector of %s %q: %w", t.kind, obj.GetName(), err)
+	}
+	return w.node(t.kind, obj), pods, nil
 }
 
-func workload(kind string, obj client.Object, wanted *int32, ready int32, selector *metav1.LabelSelector) (*model.Node, labels.Selector, error) {
-	pods, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the selector of %s %q: %w", kind, obj.GetName(), err)
+// workload is what a tree needs of a workload.
+type workload struct {
+	read func()
+	// ready is the number of ready Pods, or of those of a Job that succeeded.
+	wanted, ready int32
+	selector      *metav1.LabelSelector
+	// done is true if a Job is complete.
+	done     bool
+	problems []model.Condition
+}
+
+// add adds a condition if it reports a problem.
+func (w *workload) add(kind string, status corev1.ConditionStatus, reason, message string, since metav1.Time) {
+	if status != corev1.ConditionTrue {
+		return
+	}
+	switch kind {
+	case string(batchv1.JobComplete), string(batchv1.JobSuccessCriteriaMet):
+		w.done = true
+		return
+	case string(appsv1.DeploymentReplicaFailure), string(batchv1.JobFailed), string(batchv1.JobSuspended):
+	default:
+		return
+	}
+	w.problems = append(w.problems, model.Condition{Type: kind, Status: string(status), Reason: gather.Plain(reason), Message: gather.Plain(message), Since: since})
+}
+
+func (w *workload) node(kind string, obj client.Object) *model.Node {
+	word := "ready"
+	if kind == kindJob {
+		word = "succeeded"
 	}
 	state, health := "Ready", model.Good
-	if replicas := ptr.Deref(wanted, 1); ready < replicas {
+	switch {
+	case w.done || w.ready >= w.wanted && len(w.problems) == 0:
+	case len(w.problems) > 0:
+		state, health = "NotReady", model.Bad
+	default:
 		state, health = "NotReady", model.Waiting
 	}
 	n := build.Object(kind, "", obj, state, health)
-	n.Details = append(n.Details, fmt.Sprintf("%d of %s ready", ready, text.Count(int(ptr.Deref(wanted, 1)), "Pod")))
-	return &n, pods, nil
+	n.Details = append(n.Details, fmt.Sprintf("%d of %s %s", w.ready, text.Count(int(w.wanted), "Pod"), word))
+	if !w.done {
+		n.Conditions = w.problems
+	}
+	return &n
 }
 
 // get reads the requested object.

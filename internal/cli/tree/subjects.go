@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +30,9 @@ import (
 const (
 	kindDeployment  = "Deployment"
 	kindStatefulSet = "StatefulSet"
+	kindDaemonSet   = "DaemonSet"
+	kindReplicaSet  = "ReplicaSet"
+	kindJob         = "Job"
 	kindNamespace   = "Namespace"
 )
 
@@ -37,11 +42,16 @@ var kinds = map[string]string{
 	"pod": gather.KindPod, "pods": gather.KindPod, "po": gather.KindPod,
 	"deployment": kindDeployment, "deployments": kindDeployment, "deploy": kindDeployment,
 	"statefulset": kindStatefulSet, "statefulsets": kindStatefulSet, "sts": kindStatefulSet,
+	"daemonset": kindDaemonSet, "daemonsets": kindDaemonSet, "ds": kindDaemonSet,
+	"replicaset": kindReplicaSet, "replicasets": kindReplicaSet, "rs": kindReplicaSet,
+	"job": kindJob, "jobs": kindJob,
+	"pv": gather.KindVolume, "pvs": gather.KindVolume, "persistentvolume": gather.KindVolume, "persistentvolumes": gather.KindVolume,
+	"volumesnapshot": gather.KindSnapshot, "volumesnapshots": gather.KindSnapshot, "vs": gather.KindSnapshot,
 	"namespace": kindNamespace, "namespaces": kindNamespace, "ns": kindNamespace,
 }
 
 // offered contains the kinds that messages and completions suggest.
-var offered = []string{"pvc", "pod", "deployment", "statefulset", "namespace"}
+var offered = []string{"pvc", "pod", "deployment", "statefulset", "daemonset", "replicaset", "job", "namespace", "pv", "volumesnapshot"}
 
 // target is the requested object.
 type target struct{ kind, name string }
@@ -75,10 +85,15 @@ type reading struct {
 	way       gather.Way
 }
 
+// single reports whether a kind's tree is not composed of those of Pods and claims.
+func (t target) single() bool {
+	return slices.Contains([]string{gather.KindClaim, gather.KindPod, gather.KindVolume, gather.KindSnapshot}, t.kind)
+}
+
 // tree returns the tree of the target. A workload's or a namespace's tree contains those of its
 // Pods and claims.
 func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
-	if t.kind == gather.KindClaim || t.kind == gather.KindPod {
+	if t.single() {
 		return r.one(ctx, t)
 	}
 	root, parts, err := r.parts(ctx, t)
@@ -104,7 +119,7 @@ func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
 	return whole, nil
 }
 
-// one returns the tree of one claim or Pod.
+// one returns the tree of one claim, Pod, volume or snapshot.
 func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
 	facts, err := r.facts(ctx, t)
 	if err != nil {
@@ -113,12 +128,17 @@ func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
 	return build.Tree(facts), nil
 }
 
-// facts reads a claim or a Pod, and related objects.
+// facts reads a claim, a Pod, a volume or a snapshot, and related objects.
 func (r reading) facts(ctx context.Context, t target) (*gather.Facts, error) {
 	g := gather.New(ctx, r.host, r.env.Clock.Now())
 	read := g.OfClaim
-	if t.kind == gather.KindPod {
+	switch t.kind {
+	case gather.KindPod:
 		read = g.OfPod
+	case gather.KindSnapshot:
+		read = g.OfSnapshot
+	case gather.KindVolume:
+		read = func(ctx context.Context, key types.NamespacedName) error { return g.OfVolume(ctx, key.Name) }
 	}
 	if err := read(ctx, types.NamespacedName{Namespace: r.namespace, Name: t.name}); err != nil {
 		return nil, r.suggest(ctx, t, err)
@@ -221,7 +241,9 @@ func problems(n *model.Node) bool {
 func names(ctx context.Context, host client.Reader, namespace, kind string) []string {
 	lists := map[string]client.ObjectList{
 		gather.KindClaim: &corev1.PersistentVolumeClaimList{}, gather.KindPod: &corev1.PodList{},
-		kindDeployment: &appsv1.DeploymentList{}, kindStatefulSet: &appsv1.StatefulSetList{}, kindNamespace: &corev1.NamespaceList{},
+		kindDeployment: &appsv1.DeploymentList{}, kindStatefulSet: &appsv1.StatefulSetList{}, kindDaemonSet: &appsv1.DaemonSetList{},
+		kindReplicaSet: &appsv1.ReplicaSetList{}, kindJob: &batchv1.JobList{}, kindNamespace: &corev1.NamespaceList{},
+		gather.KindVolume: &corev1.PersistentVolumeList{}, gather.KindSnapshot: &snapshotv1.VolumeSnapshotList{},
 	}
 	list := lists[kind]
 	if list == nil || host.List(ctx, list, client.InNamespace(namespace)) != nil {

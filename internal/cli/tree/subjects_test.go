@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -39,11 +41,13 @@ func TestParse(t *testing.T) {
 		"KIND/NAME":           {args: []string{"pvc/data"}, want: target{gather.KindClaim, "data"}},
 		"a workload":          {args: []string{"sts/db"}, want: target{kindStatefulSet, "db"}},
 		"a Deployment":        {args: []string{"Deployment", "web"}, want: target{kindDeployment, "web"}},
+		"a volume":            {args: []string{"pv/pvc-1"}, want: target{gather.KindVolume, "pvc-1"}},
+		"a snapshot":          {args: []string{"volumesnapshot", "nightly"}, want: target{gather.KindSnapshot, "nightly"}},
 		"a namespace":         {args: []string{"ns/shop"}, want: target{kindNamespace, "shop"}},
 		"no arguments":        {says: "KIND/NAME"},
 		"no name":             {args: []string{"pvc/"}, says: "KIND/NAME"},
 		"a misspelled kind":   {args: []string{"statefullset/db"}, says: `Did you mean "statefulset"?`},
-		"an unsupported kind": {args: []string{"job", "x"}, says: "KIND is one of pvc, pod"},
+		"an unsupported kind": {args: []string{"cronjob", "x"}, says: "KIND is one of pvc, pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parse(tc.args)
@@ -52,6 +56,40 @@ func TestParse(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestWorkloads checks when a workload is healthy, and which of its conditions report a problem.
+func TestWorkloads(t *testing.T) {
+	type condition struct {
+		kind   string
+		status corev1.ConditionStatus
+	}
+	for name, tc := range map[string]struct {
+		kind          string
+		wanted, ready int32
+		conditions    []condition
+		want          model.Health
+		says          string
+	}{
+		"all Pods are ready":         {kindDeployment, 2, 2, []condition{{"Progressing", "True"}}, model.Good, "2 of 2 Pods ready"},
+		"no Pods are wanted":         {kindReplicaSet, 0, 0, nil, model.Good, "0 of 0 Pods ready"},
+		"a Pod is not ready":         {kindStatefulSet, 2, 1, nil, model.Waiting, "1 of 2 Pods ready"},
+		"a Pod cannot be created":    {kindDeployment, 2, 1, []condition{{"ReplicaFailure", "True"}}, model.Bad, "1 of 2 Pods ready"},
+		"a Pod could not be created": {kindDeployment, 2, 1, []condition{{"ReplicaFailure", "False"}}, model.Waiting, "1 of 2 Pods ready"},
+		"a complete Job":             {kindJob, 3, 2, []condition{{"SuccessCriteriaMet", "True"}, {"Complete", "True"}}, model.Good, "2 of 3 Pods succeeded"},
+		"a failed Job":               {kindJob, 1, 0, []condition{{"Failed", "True"}}, model.Bad, "0 of 1 Pod succeeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := workload{wanted: tc.wanted, ready: tc.ready}
+			for _, c := range tc.conditions {
+				w.add(c.kind, c.status, "Reason", "message", metav1.Time{})
+			}
+			n := w.node(tc.kind, &appsv1.Deployment{})
+			if n.Health != tc.want || n.Details[0] != tc.says || (n.Health == model.Bad) != (len(n.Conditions) > 0) {
+				t.Errorf("got %+v, want %s, %q", n, tc.want, tc.says)
 			}
 		})
 	}

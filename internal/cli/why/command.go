@@ -36,14 +36,14 @@ type options struct {
 func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
-		Use:   "why pvc|pod NAME",
+		Use:   "why KIND NAME | KIND/NAME",
 		Short: "Show why a Pod is not running, or a claim is not bound, and what to do",
-		Long: `Show why a Pod is not running or a claim is not bound, and what to do, in one sentence each. The evidence follows:
-objects, conditions and events from both clusters. If there are several causes, fix the first one first, because it often
+		Long: `Show why a Pod is not running, a claim is not bound, a snapshot is not ready or a workload lacks Pods, and what to do, in
+one sentence each. For a workload, that is the first of its Pods that has a problem. The evidence follows: objects, conditions and events from both clusters. If there are several causes, fix the first one first, because it often
 leads to the others. For a claim, the output ends with the duration of each step, where known. With --live, the output
 includes the steps in the member.
 
-The exit code is 0 if the Pod runs or the claim is bound, 1 if it waits or has a problem, and 2 if the command could not
+The exit code is 0 if the Pod runs, the claim is bound or the object is ready, 1 if it waits or has a problem, and 2 if the command could not
 determine this. The command needs the same permissions as kubectl xylem tree, and has the same flags for reading the
 member itself.
 
@@ -52,10 +52,12 @@ or Problem), summary, toDo, causes, evidence, times, missing and recorded. Later
 fields or change their meaning.`,
 		Example: `  kubectl xylem why pod web-0 -n shop
   kubectl xylem why pvc/data -n shop --live
+  kubectl xylem why deployment/web -n shop
+  kubectl xylem why volumesnapshot/nightly -n shop
   until kubectl xylem why pod/web-0; do sleep 5; done`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return command.Coded{Code: codeError, Err: fmt.Errorf("which object? Specify pvc NAME or pod NAME\nSee '%s --help'", c.CommandPath())}
+				return command.Coded{Code: codeError, Err: fmt.Errorf("which object? Specify KIND NAME or KIND/NAME, such as pod/web-0\nSee '%s --help'", c.CommandPath())}
 			}
 			return nil
 		},
@@ -80,11 +82,16 @@ func (o *options) run(c *cobra.Command, args []string) (well bool, err error) {
 	if err := o.output.Validate(); err != nil {
 		return false, err
 	}
-	facts, err := tree.Facts(c.Context(), o.env, o.way, args)
+	asked, err := tree.Read(c.Context(), o.env, o.way, args)
 	if err != nil {
 		return false, err
 	}
-	d := diagnose.Of(facts)
+	var d *diagnose.Diagnosis
+	if asked.Owner != nil {
+		d = diagnose.OfWorkload(asked.Owner, asked.Facts)
+	} else {
+		d = diagnose.Of(asked.Facts[0])
+	}
 	well = d.Verdict == diagnose.Well
 	if o.output.Format != "" {
 		return well, errors.Join(o.output.Print(o.env.MachineOut(), d))

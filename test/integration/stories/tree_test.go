@@ -76,7 +76,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		leaf, err := read[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
 		Expect(err).NotTo(HaveOccurred())
 
-		for _, subject := range [][]string{{"pvc", "data"}, {"pod", "app"}} {
+		for _, subject := range [][]string{{"pvc", "data"}, {"pod", "app"}, {"pv", volume}} {
 			By("printing the tree of the " + subject[0])
 			recorded := s.tree(ctx, subject...)
 			Expect(recorded.Missing).To(BeEmpty())

@@ -116,9 +116,9 @@ var _ = Describe("kubectl xylem why", func() {
 		_, complaints, code := s.plugin(ctx, "why", "pvc", "dat")
 		Expect(code).To(Equal(2))
 		Expect(complaints).To(ContainSubstring(`did you mean "data"?`))
-		_, complaints, code = s.plugin(ctx, "why", "deployment/web")
+		_, complaints, code = s.plugin(ctx, "why", "namespace/"+s.namespace)
 		Expect(code).To(Equal(2))
-		Expect(complaints).To(ContainSubstring("kubectl xylem tree deployment/web --problems"))
+		Expect(complaints).To(ContainSubstring("kubectl xylem tree namespace/" + s.namespace + " --problems"))
 	}, SpecTimeout(storyTime))
 
 	It("distinguishes a claim that waits for its first Pod from one with a problem", func(ctx SpecContext) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -18,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 )
 
@@ -28,7 +30,14 @@ type builder struct{ *gather.Facts }
 func Tree(read *gather.Facts) *model.Tree {
 	f := builder{read}
 	t := &model.Tree{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: model.Kind}, Missing: f.Missing}
-	if f.Pod != nil {
+	switch {
+	case f.Snapshot != nil:
+		t.Root = f.snapshotNode(f.Snapshot)
+	case f.Pod == nil && f.Claims[0].Key.Name == "":
+		t.Root = f.volumeNode(&f.Claims[0])
+	case f.Pod == nil:
+		t.Root = f.claimNode(&f.Claims[0])
+	default:
 		t.Root = f.podNode(f.Pod)
 		for i := range f.Claims {
 			t.Root.Children = append(t.Root.Children, f.claimNode(&f.Claims[i]))
@@ -37,8 +46,6 @@ func Tree(read *gather.Facts) *model.Tree {
 		if r := f.Registration(f.MemberOfPod(f.Pod)); r != nil && !podstatus.Finished(f.Pod.Pod) && !leadsTo(&t.Root, r.Name) {
 			t.Root.Children = append(t.Root.Children, registrationNode(r))
 		}
-	} else {
-		t.Root = f.claimNode(&f.Claims[0])
 	}
 	for _, id := range f.ClusterIDs() {
 		if !f.Members[id] {
@@ -116,6 +123,36 @@ func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 		n.Children = append(n.Children, f.memberNode(id, c))
 	}
 	return f.withPods(n, c)
+}
+
+// snapshotNode returns the node for a snapshot, with its claim.
+func (f builder) snapshotNode(s *gather.SnapshotFacts) model.Node {
+	state, health := "NotReady", model.Waiting
+	failed := s.Snapshot.Status != nil && s.Snapshot.Status.Error != nil
+	switch {
+	case s.Ready():
+		state, health = "Ready", model.Good
+	case failed:
+		health = model.Bad
+	}
+	n := Object(gather.KindSnapshot, "", s.Snapshot, state, health)
+	if failed && !s.Ready() {
+		n.Details = append(n.Details, "error: "+gather.Plain(ptr.Deref(s.Snapshot.Status.Error.Message, "")))
+	}
+	if s.Content != nil {
+		n.Details = append(n.Details, "VolumeSnapshotContent "+s.Content.Name)
+		if id := snapshot.PlacedIn(s.Content); id != "" {
+			n.Details = append(n.Details, "in member "+f.NameOf(id, nil))
+		}
+	}
+	n.Events = matter(s.Events, false, metav1.Time{})
+	if s.Ready() {
+		n.Events = nil // they report what was wrong before
+	}
+	for i := range f.Claims {
+		n.Children = append(n.Children, f.claimNode(&f.Claims[i]))
+	}
+	return n
 }
 
 // claimGone returns the node for a claim that does not exist, with its remaining objects.

@@ -314,3 +314,12 @@ func TestPrintedAsJSON(t *testing.T) {
 	}
 	golden(t, "pending-live.json", out.String())
 }
+
+// TestVolumeWithoutClaim checks that the tree of a volume that no claim is bound to begins with the volume.
+func TestVolumeWithoutClaim(t *testing.T) {
+	pv := mirrored(corev1.VolumeAvailable)
+	root := Tree(&gather.Facts{Now: now, Registrations: connectedMember(), Claims: []gather.ClaimFacts{{Volume: pv}}}).Root
+	if root.Kind != gather.KindVolume || root.Name != pv.Name || len(root.Children) != 1 || root.Children[0].Kind != gather.KindRegistration {
+		t.Errorf("got %+v, want the volume, and below it its member", root)
+	}
+}

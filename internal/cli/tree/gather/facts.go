@@ -4,10 +4,12 @@ import (
 	"slices"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
@@ -19,8 +21,12 @@ import (
 // the latter case, Missing lists it.
 type Facts struct {
 	Now time.Time
-	// Pod is the requested Pod, or nil if a claim was requested.
-	Pod    *PodFacts
+	// Pod is the requested Pod, or nil if a claim, a volume or a snapshot was requested.
+	Pod *PodFacts
+	// Snapshot is the requested snapshot, or nil. Its claim is the only one in Claims.
+	Snapshot *SnapshotFacts
+	// Claims are the requested claim, or those of the Pod. The Key is zero if a volume was requested that
+	// no claim is bound to.
 	Claims []ClaimFacts
 	// Registrations are the registrations of all members. Members contains the cluster IDs of the
 	// members that were read.
@@ -50,6 +56,18 @@ type ClaimFacts struct {
 	LeafKnown, LeafVolumeKnown bool
 
 	Events, VolumeEvents, LeafEvents, LeafVolumeEvents []corev1.Event
+}
+
+// SnapshotFacts contains a VolumeSnapshot in the host and its content.
+type SnapshotFacts struct {
+	Snapshot *snapshotv1.VolumeSnapshot
+	Content  *snapshotv1.VolumeSnapshotContent
+	Events   []corev1.Event
+}
+
+// Ready reports whether claims can be restored from the snapshot.
+func (s *SnapshotFacts) Ready() bool {
+	return s.Snapshot.Status != nil && ptr.Deref(s.Snapshot.Status.ReadyToUse, false)
 }
 
 // PodFacts contains a Pod in the host and related objects.

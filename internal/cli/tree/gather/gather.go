@@ -7,12 +7,14 @@ import (
 	"strings"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -37,6 +39,7 @@ const (
 	KindClaim        = "PersistentVolumeClaim"
 	KindVolume       = "PersistentVolume"
 	KindPod          = "Pod"
+	KindSnapshot     = "VolumeSnapshot"
 	KindClass        = "StorageClass"
 	KindRegistration = "ClusterRegistration"
 )
@@ -153,6 +156,44 @@ func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error
 		}
 	}
 	g.Claims = []ClaimFacts{c}
+	return nil
+}
+
+// OfVolume reads a host PV, as the volume of its claim if that is, or was, bound to it.
+func (g *Gathering) OfVolume(ctx context.Context, name string) error {
+	var volume corev1.PersistentVolume
+	if err := g.host.Get(ctx, types.NamespacedName{Name: name}, &volume); err != nil {
+		return fmt.Errorf("read %s %q: %w", KindVolume, name, err)
+	}
+	if ref := volume.Spec.ClaimRef; ref != nil {
+		err := g.OfClaim(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		if err == nil && (g.Claims[0].Claim == nil || g.Claims[0].Claim.Spec.VolumeName == name) {
+			return nil
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	g.Claims = []ClaimFacts{{Volume: &volume, VolumeEvents: g.host.events(ctx, KindVolume, &volume)}}
+	return nil
+}
+
+// OfSnapshot reads a VolumeSnapshot, its content and its claim.
+func (g *Gathering) OfSnapshot(ctx context.Context, key types.NamespacedName) error {
+	var snapshot snapshotv1.VolumeSnapshot
+	if err := g.subject(ctx, KindSnapshot, key, &snapshot); err != nil {
+		return err
+	}
+	g.Snapshot = &SnapshotFacts{Snapshot: &snapshot, Events: g.host.events(ctx, KindSnapshot, &snapshot)}
+	if snapshot.Status != nil {
+		var content snapshotv1.VolumeSnapshotContent
+		if found, _ := g.host.find(ctx, "VolumeSnapshotContent", types.NamespacedName{Name: ptr.Deref(snapshot.Status.BoundVolumeSnapshotContentName, "")}, &content); found {
+			g.Snapshot.Content = &content
+		}
+	}
+	if claim := ptr.Deref(snapshot.Spec.Source.PersistentVolumeClaimName, ""); claim != "" {
+		g.Claims = []ClaimFacts{g.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: claim})}
+	}
 	return nil
 }
 

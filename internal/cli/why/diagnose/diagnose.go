@@ -48,7 +48,7 @@ const (
 	stageAside                  // problems of a Pod's claims despite which the Pod can use them
 )
 
-// Of returns the diagnosis for one Pod or claim.
+// Of returns the diagnosis for one Pod, claim or snapshot.
 func Of(facts *gather.Facts) *Diagnosis {
 	tree := build.Tree(facts)
 	d := &Diagnosis{
@@ -76,7 +76,7 @@ func Of(facts *gather.Facts) *Diagnosis {
 
 // times returns the steps of a claim that Xylem provisions, and of its first Pod.
 func times(facts *gather.Facts) []timeline.Step {
-	if facts.Pod != nil || len(facts.Claims) == 0 || !facts.Claims[0].Ours() {
+	if facts.Pod != nil || facts.Snapshot != nil || len(facts.Claims) == 0 || !facts.Claims[0].Ours() {
 		return nil
 	}
 	c := &facts.Claims[0]
@@ -105,6 +105,9 @@ type walk struct {
 func (w *walk) well() (string, bool) {
 	if w.root.Health != model.Good {
 		return "", false
+	}
+	if s := w.facts.Snapshot; s != nil {
+		return "is ready to use" + w.inMember(memberOfSnapshot(s)), true
 	}
 	if w.facts.Pod == nil {
 		if broken(w.root) {
@@ -148,6 +151,8 @@ func (w *walk) state(usable bool) string {
 		return "is still being deleted"
 	case w.facts.Pod != nil:
 		return podState(w.facts.Pod.Pod)
+	case w.facts.Snapshot != nil:
+		return "is not ready to use"
 	}
 	switch claim := w.facts.Claims[0].Claim; {
 	case claim == nil:
@@ -238,7 +243,7 @@ func (w *walk) claimCondition(n *model.Node, c *model.Condition) {
 	switch {
 	case n.Cluster != "":
 		at = stageLeafClaim
-	case usable && w.facts.Pod != nil:
+	case usable && (w.facts.Pod != nil || w.facts.Snapshot != nil):
 		at = stageAside
 	case c.Reason == v1alpha1.ReasonPodRefused, c.Reason == v1alpha1.ReasonNamespaceNotAdmitted:
 		at = stageRelay // the Pod's condition covers every member
@@ -341,6 +346,8 @@ func (w *walk) object(n *model.Node) {
 		w.add(n, at, model.StateNotFound, w.absence(n), metav1.Time{})
 	case n.State == model.StateNotFound && n.Health == model.Bad, n.State == model.StateForeign:
 		w.add(n, stageVolume, n.State, mismatch(n), metav1.Time{})
+	case n.Kind == gather.KindSnapshot:
+		w.snapshot(n)
 	case n.Kind == gather.KindClaim && n.Cluster == "":
 		w.claim(n)
 	case n.Kind == gather.KindPod && n.Cluster == "":

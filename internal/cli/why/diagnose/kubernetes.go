@@ -16,6 +16,13 @@ var toDoOfKubernetes = map[string]string{
 	// The scheduler, in the host or in the member.
 	"SchedulingGated": "Remove the Pod's spec.schedulingGates, or wait for the controller that removes them.",
 	"Unschedulable":   "Change the Pod, its claims or the nodes, as the message describes.", // for messages without an obstacle
+	// Workloads (k8s.io/kubernetes/pkg/controller).
+	"FailedCreate":         "Change the Pod template, the quota or the policy, as the message describes.",
+	"BackoffLimitExceeded": "Read the logs of the Job's Pods with `kubectl logs`, and create the Job again.",
+	"PodFailurePolicy":     "Read the logs of the Job's Pods with `kubectl logs`, and create the Job again.",
+	"JobSuspended":         "Set the Job's spec.suspend to false, or wait for the controller that suspended it.",
+	// Snapshots.
+	snapshotFailed: "Check the snapshot's class and claim as the message describes, or ask the member's admin to check the driver.",
 	// Volumes (the attach-detach controller, kubelets, provisioners and resizers).
 	"FailedAttachVolume":       "Ask the member's admin to check the driver and the node; the Pod starts once the volume is attached.",
 	"FailedMount":              "Ask the member's admin to check the driver and the node; the Pod starts once the volume is mounted.",

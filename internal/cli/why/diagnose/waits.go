@@ -17,6 +17,9 @@ func (w *walk) waits() (waits, toDo string) {
 	if w.terminating() {
 		return "no object reports why the deletion is not complete", "See the finalizers in `kubectl xylem tree`. Xylem reports a deletion that takes longer than expected."
 	}
+	if w.facts.Snapshot != nil {
+		return w.snapshotWaits(w.facts.Snapshot)
+	}
 	for i := range w.facts.Claims {
 		c := &w.facts.Claims[i]
 		if c.Claim != nil && c.Claim.Status.Phase != corev1.ClaimBound {

@@ -1,0 +1,107 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+)
+
+// check compares a diagnosis with the expected verdict and with parts of its text.
+func check(t *testing.T, d *Diagnosis, want Verdict, says ...string) {
+	t.Helper()
+	if d.Verdict != want {
+		t.Errorf("got verdict %s, want %s: %s", d.Verdict, want, d.Summary)
+	}
+	for _, part := range says {
+		if text := d.Summary + ". " + d.ToDo; !strings.Contains(text, part) {
+			t.Errorf("%q lacks %q", text, part)
+		}
+	}
+	if d.Verdict == Problem && d.ToDo == "" {
+		t.Error("the diagnosis is a problem without a next step")
+	}
+}
+
+func TestOfWorkload(t *testing.T) {
+	registrations := []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}
+	of := func(p *gather.PodFacts) *gather.Facts {
+		return &gather.Facts{Now: now.Time, Pod: p, Registrations: registrations}
+	}
+	runs := of(pod(corev1.PodRunning, memberNode, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}))
+	waits := of(pod(corev1.PodPending, ""))
+	fails := of(pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/1 nodes are available: 1 Insufficient cpu.")))
+	quota := model.Condition{Type: "ReplicaFailure", Status: "True", Reason: "FailedCreate", Message: `pods "web" is forbidden: exceeded quota: few`}
+	for name, tc := range map[string]struct {
+		health     model.Health
+		conditions []model.Condition
+		pods       []*gather.Facts
+		want       Verdict
+		says       []string
+	}{
+		"ready":                           {health: model.Good, want: Well, says: []string{`Deployment "shop/web" is ready: 1 of 2 Pods ready`}},
+		"no Pods yet":                     {health: model.Waiting, want: Waiting, says: []string{"has not created a Pod yet", "kubectl describe"}},
+		"a quota rejects all Pods":        {health: model.Bad, conditions: []model.Condition{quota}, want: Problem, says: []string{"exceeded quota", "Change the Pod template, the quota"}},
+		"a Pod waits":                     {health: model.Waiting, pods: []*gather.Facts{runs, waits}, want: Waiting, says: []string{`(1 of 2 Pods ready): Pod "shop/app" does not run: the scheduler has not chosen a node yet`}},
+		"a Pod waits, another cannot run": {health: model.Waiting, pods: []*gather.Facts{waits, fails}, want: Problem, says: []string{`Pod "shop/app" does not run: 0/1 nodes are available`, "reduce the Pod's requests"}},
+		"two Pods cannot run":             {health: model.Waiting, pods: []*gather.Facts{fails, fails}, want: Problem, says: []string{"Insufficient cpu", "(1 other Pod too: "}},
+		"a quota rejects further Pods":    {health: model.Bad, conditions: []model.Condition{quota}, pods: []*gather.Facts{waits}, want: Problem, says: []string{"exceeded quota"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := &model.Node{Kind: "Deployment", Namespace: "shop", Name: "web", Health: tc.health, Conditions: tc.conditions, Details: []string{"1 of 2 Pods ready"}}
+			d := OfWorkload(owner, tc.pods)
+			check(t, d, tc.want, tc.says...)
+			if d.Evidence[0].Kind != "Deployment" {
+				t.Errorf("the evidence begins with %v, want the workload", d.Evidence[0])
+			}
+		})
+	}
+}
+
+func TestOfSnapshot(t *testing.T) {
+	registrations := []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}
+	content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-1", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}}}
+	const problem = `member "cluster38" has no VolumeSnapshotClass "fast". Create it`
+	for name, tc := range map[string]struct {
+		status  *snapshotv1.VolumeSnapshotStatus
+		content *snapshotv1.VolumeSnapshotContent
+		claim   gather.ClaimFacts
+		event   string
+		want    Verdict
+		says    []string
+	}{
+		"ready": {
+			status: &snapshotv1.VolumeSnapshotStatus{ReadyToUse: new(true)}, content: content, claim: boundClaim(), event: problem,
+			want: Well, says: []string{`VolumeSnapshot "shop/nightly" is ready to use in member "cluster38"`},
+		},
+		"no content yet":         {claim: boundClaim(), want: Waiting, says: []string{"snapshot-controller has not created", "Check that the host's snapshot-controller runs"}},
+		"the claim is not bound": {claim: pendingClaim(), want: Waiting, says: []string{`claim "data" is not bound yet`, "kubectl xylem why pvc data -n shop"}},
+		"being taken": {
+			status: &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: new("snapcontent-1")}, content: content, claim: boundClaim(),
+			want: Waiting, says: []string{`has not been taken in member "cluster38" yet`},
+		},
+		"the member lacks the class": {
+			status: &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: new("snapcontent-1"), Error: &snapshotv1.VolumeSnapshotError{Message: new(problem)}},
+			claim:  boundClaim(), event: problem, want: Problem, says: []string{`is not ready to use: member "cluster38" has no VolumeSnapshotClass "fast"`, "Create it."},
+		},
+		"the driver's error": {
+			status: &snapshotv1.VolumeSnapshotStatus{Error: &snapshotv1.VolumeSnapshotError{Message: new("rpc error: code = Internal")}},
+			claim:  boundClaim(), want: Problem, says: []string{"rpc error", "ask the member's admin to check the driver"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &gather.SnapshotFacts{Snapshot: &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly"}, Status: tc.status}, Content: tc.content}
+			if tc.event != "" {
+				s.Events = []corev1.Event{{Type: corev1.EventTypeWarning, Reason: v1alpha1.ReasonSnapshotClassNotFound, Message: tc.event, LastTimestamp: metav1.NewTime(now.Add(-time.Second))}}
+			}
+			check(t, Of(&gather.Facts{Now: now.Time, Snapshot: s, Claims: []gather.ClaimFacts{tc.claim}, Registrations: registrations}), tc.want, tc.says...)
+		})
+	}
+}
