@@ -17,29 +17,84 @@ const planted = "hunter2Hunter2"
 func TestText(t *testing.T) {
 	jwt := "eyJhbGciOiJSUzI1NiJ9." + strings.Repeat("a", 30) + "." + strings.Repeat("b", 30)
 	for name, tc := range map[string]struct{ text, want string }{
-		"plain":                           {"leaf_pv: stamped volume pvc-1 in cluster38", "leaf_pv: stamped volume pvc-1 in cluster38"},
-		"bearer token":                    {"Authorization: Bearer " + planted + "\nnext", "Authorization: REDACTED\nnext"},
-		"bearer token in a log":           {`"msg":"request","header":"bearer ` + planted + `"`, `"msg":"request","header":"bearer REDACTED"`},
-		"basic authentication":            {"basic aHVudGVyMjpodW50ZXIy", "basic REDACTED"},
-		"a service account token":         {"sent " + jwt + " to it", "sent REDACTED to it"},
-		"a key":                           {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ\nab\n-----END EC PRIVATE KEY-----\nafter", "before\nREDACTED\nafter"},
-		"a truncated key":                 {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ", "before\nREDACTED"},
-		"a URL":                           {"dial https://admin:" + planted + "@db:5432/x", "dial https://REDACTED@db:5432/x"},
-		"a URL without password":          {"dial https://10.0.0.1:6443/api", "dial https://10.0.0.1:6443/api"},
-		"a URL parameter":                 {"/login?user=a&password=" + planted + "&x=1", "/login?user=a&password=REDACTED&x=1"},
-		"JSON":                            {`{"password":"` + planted + ` x","user":"a"}`, `{"password":"REDACTED","user":"a"}`},
-		"JSON in JSON":                    {`"{\"token\":\"` + planted + `\"}"`, `"{\"token\":\"REDACTED\"}"`},
-		"YAML":                            {"client-key-data: " + planted + "\nkind: Config", "client-key-data: REDACTED\nkind: Config"},
-		"a command-line flag":             {"--db-password=" + planted + " --v=2", "--db-password=REDACTED --v=2"},
-		"an environment variable":         {"AWS_SECRET_ACCESS_KEY=" + planted, "AWS_SECRET_ACCESS_KEY=REDACTED"},
-		"names of Secrets are kept":       {`kubeconfigSecretRef: {name: a}, secretName: b, "token-lifetime": "72h"`, `kubeconfigSecretRef: {name: a}, secretName: b, "token-lifetime": "72h"`},
-		"long base64":                     {"got " + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(planted, 10))), "got REDACTED"},
-		"image digests are kept":          {"image@sha256:" + strings.Repeat("0f", 32), "image@sha256:" + strings.Repeat("0f", 32)},
-		"a sentence about tokens is kept": {"the token expired. Create another one", "the token expired. Create another one"},
+		"plain":                             {"leaf_pv: stamped volume pvc-1 in cluster38", "leaf_pv: stamped volume pvc-1 in cluster38"},
+		"bearer token":                      {"Authorization: Bearer " + planted + "\nnext", "Authorization: REDACTED\nnext"},
+		"bearer token in a log":             {`"msg":"request","header":"bearer ` + planted + `"`, `"msg":"request","header":"bearer REDACTED"`},
+		"basic authentication":              {"basic aHVudGVyMjpodW50ZXIy", "basic REDACTED"},
+		"a service account token":           {"sent " + jwt + " to it", "sent REDACTED to it"},
+		"a key":                             {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ\nab\n-----END EC PRIVATE KEY-----\nafter", "before\nREDACTED\nafter"},
+		"a truncated key":                   {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ", "before\nREDACTED"},
+		"a URL":                             {"dial https://admin:" + planted + "@db:5432/x", "dial https://REDACTED@db:5432/x"},
+		"a URL without password":            {"dial https://10.0.0.1:6443/api", "dial https://10.0.0.1:6443/api"},
+		"a URL parameter":                   {"/login?user=a&password=" + planted + "&x=1", "/login?user=a&password=REDACTED&x=1"},
+		"JSON":                              {`{"password":"` + planted + ` x","user":"a"}`, `{"password":"REDACTED","user":"a"}`},
+		"JSON in JSON":                      {`"{\"token\":\"` + planted + `\"}"`, `"{\"token\":\"REDACTED\"}"`},
+		"YAML":                              {"client-key-data: " + planted + "\nkind: Config", "client-key-data: REDACTED\nkind: Config"},
+		"a command-line flag":               {"--db-password=" + planted + " --v=2", "--db-password=REDACTED --v=2"},
+		"an environment variable":           {"AWS_SECRET_ACCESS_KEY=" + planted, "AWS_SECRET_ACCESS_KEY=REDACTED"},
+		"names of Secrets are kept":         {`kubeconfigSecretRef: {name: a}, secretName: b, "token-lifetime": "72h"`, `kubeconfigSecretRef: {name: a}, secretName: b, "token-lifetime": "72h"`},
+		"long base64":                       {"got " + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(planted, 10))), "got REDACTED"},
+		"digests of pulled images are kept": {"docker-pullable://nginx@sha256:" + strings.Repeat("0f", 32), "docker-pullable://nginx@sha256:" + strings.Repeat("0f", 32)},
+		"keys of taints are kept":           {"taint {key: kosmos.io/node} topologyKey=zone secrets-store", "taint {key: kosmos.io/node} topologyKey=zone secrets-store"},
+		"flags without a value are kept":    {"--kubeconfig-secret --leader-elect --token-lifetime 72h", "--kubeconfig-secret --leader-elect --token-lifetime 72h"},
+		"what follows a list":               {`{"tokens":["` + planted + `"],"user":"a"}`, `{"tokens":REDACTED,"user":"a"}`},
+		"what follows a block":              {"password: |\n  " + planted + "\nuser: a", "password: REDACTED\nuser: a"},
+		"an address after a URL":            {"dial redis://:" + planted + "@cache:6379/0 from a@b", "dial redis://REDACTED@cache:6379/0 from a@b"},
+		"image digests are kept":            {"image@sha256:" + strings.Repeat("0f", 32), "image@sha256:" + strings.Repeat("0f", 32)},
+		"a sentence about tokens is kept":   {"the token expired. Create another one", "the token expired. Create another one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Text(tc.text)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFormats plants secrets in formats that occur in logs, events and messages of drivers.
+func TestFormats(t *testing.T) {
+	const s, aws = "Zk3vR9qLw2", "AKIAIOSFODNN7EXAMPLE"
+	for name, text := range map[string]string{
+		"URL, empty user":              "dial redis://:" + s + "@cache:6379/0",
+		"URL, password with /":         "dial postgres://app:" + s + "/x@db:5432",
+		"URL, token as user":           "fetch https://" + s + "@github.com/a/b",
+		"URL, password with @":         "postgres://app:p@" + s + "@db:5432",
+		"URL-encoded userinfo":         "https://user%3A" + s + "@host/",
+		"GitHub token":                 "remote: ghp_" + strings.Repeat(s, 3) + "abcdef",
+		"Slack token":                  "xoxb-1234567890-" + s,
+		"AWS key id and secret, JSON":  `{"AccessKeyId":"` + aws + `","SecretAccessKey":"` + s + `"}`,
+		"AWS secret in a sentence":     "using credentials " + aws + "/" + s,
+		"--password VALUE (space)":     "mount.cifs --password " + s + " //srv/x",
+		"-p VALUE":                     "mysql -u root -p" + s,
+		"cifs option pass=":            "mount -o username=u,pass=" + s + ",vers=3",
+		"mount option secret=":         "mount -t ceph -o name=admin,secret=" + s,
+		"ceph keyring key =":           "[client.admin]\n\tkey = " + s + "==",
+		"NFS/iSCSI CHAP":               "node.session.auth.password = " + s,
+		"CSI error with map":           "rpc error: code = Internal desc = secrets: map[userID:admin userKey:" + s + "]",
+		"Go struct dump":               "Credentials{User:admin Pass:" + s + "}",
+		"YAML, pass:":                  "pass: " + s,
+		"JSON, auth (docker)":          `{"auths":{"r":{"auth":"` + s + `dXNlcg=="}}}`,
+		"JSON, two-line PEM in JSON":   `{"key":"-----BEGIN PRIVATE KEY-----\nMIIB` + s + `\n-----END PRIVATE KEY-----\n"}`,
+		"env export":                   "export PGPASSWORD=" + s,
+		"XML":                          "<password>" + s + "</password>",
+		"key with spaces":              "The password is " + s,
+		"kubeconfig token in one line": "users: [{name: a, user: {token: " + s + "}}]",
+		"encryption key":               "encryption-key=" + s,
+		"passcode":                     "otp=" + s + " pin=" + s,
+		"SAS URL":                      "https://acc.blob.core.windows.net/c?sv=2022&sig=" + s + "%3D",
+		"presigned":                    "https://b.s3.amazonaws.com/o?X-Amz-Signature=" + s + "&x=1",
+		"X-Vault-Token header":         "X-Vault-Token: " + s,
+		"Authorization: AWS4":          "Authorization: AWS4-HMAC-SHA256 Credential=" + s + "/x",
+		"password with space after colon, quoted and escaped": `msg="{\"password\": \"` + s + ` tail\"}"`,
+		"password containing a quote":                         `{"password":"ab\"` + s + `"}`,
+		"multi-line password in YAML":                         "password: |\n  " + s + "\n",
+		"list of tokens":                                      `{"tokens":["` + s + `"]}`,
+		"tokens as string":                                    `{"tokens":"` + s + `"}`,
+		"zap console field":                                   "connect\t{\"dsn\": \"user:" + s + "@tcp(db:3306)/x\"}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Text(text); strings.Contains(got, s) {
+				t.Errorf("got %q from %q, which contains the secret", got, text)
 			}
 		})
 	}

@@ -22,37 +22,65 @@ var patterns = []struct {
 	{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)?`), Redacted},
 	{regexp.MustCompile(`(?i)\b(bearer|basic|negotiate)([ :=]+)["']?[A-Za-z0-9._~+/=-]{4,}`), "${1}${2}" + Redacted},
 	{regexp.MustCompile(`(?i)\b(authorization|proxy-authorization|cookie|set-cookie|x-auth-token|x-api-key)(["']?[ \t]*[:=][ \t]*)[^\r\n]*`), "${1}${2}" + Redacted},
-	// User and password in a URL.
-	{regexp.MustCompile(`://[^/\s:@"']+:[^/\s@"']+@`), "://" + Redacted + "@"},
+	// User and password of a database driver, as in user:password@tcp(db:3306).
+	{regexp.MustCompile(`[^\s"':@]+:[^\s"'@]+@(tcp|unix)\(`), Redacted + "@${1}("},
+	// Tokens with a known form: of GitHub, GitLab, Slack, Vault, and AWS, with a secret after a slash.
+	{regexp.MustCompile(`\b(gh[opsur]_|github_pat_|glpat-|hv[brs]\.)[\w-]{16,}|\bxox[a-z]-[\w-]{8,}|\b(AKIA|ASIA)[A-Z0-9]{16}(/[^\s"']+)?`), Redacted},
+	// A Ceph key, whose name is too general for secretWords.
+	{regexp.MustCompile(`(?i)\b(key[ \t]*[:=][ \t]*)[a-z0-9+/]{10,}={1,2}`), "${1}" + Redacted},
+	{regexp.MustCompile(`(?i)\b((?:mysql|mariadb)[\w-]*\b[^\r\n]*?[ \t]-p)[^\s"']+`), "${1}" + Redacted},
+	{regexp.MustCompile(`(?i)\b((?:passw(?:or)?d|passphrase|passcode) (?:is|was) ["']?)[^\s"']+`), "${1}" + Redacted},
+	{regexp.MustCompile(`(?i)(<[\w.:-]*(?:` + secretWords + `)[\w.:-]*>)[^<]+`), "${1}" + Redacted},
 	// Base64 and hexadecimal text that is longer than any digest.
 	{regexp.MustCompile(`[A-Za-z0-9+/_-]{80,}={0,2}`), Redacted},
 }
 
 // secretWords match parts of names that identify a secret.
-const secretWords = `passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|client-key-data|client-certificate-data|certificate-authority-data|credential|signature|\bsig\b` //nolint:gosec // words that name credentials
+const secretWords = `passw(?:or)?d|passphrase|passcode|(?:_|admin|user|root)pass\b|pwd|secret|token|(?:api|user|admin|encryption|master|storage|shared)[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|client-key-data|client-certificate-data|certificate-authority-data|credential|signature|\bsig\b` //nolint:gosec // words that name credentials
 
-var secretName = regexp.MustCompile(`(?i)` + secretWords)
+// secretNames match whole names that identify a secret, but are parts of other words.
+const secretNames = `pass|auth|otp|pin|dsn`
 
-// assignment matches a name that contains one of secretWords, and its value. The name may be a JSON
-// or YAML key, a flag, or a parameter of a URL.
-var assignment = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\r\n]*"|'[^'\r\n]*'|[^\s"',;&}\])]+)`)
+var secretName = regexp.MustCompile(`(?i)` + secretWords + `|^(?:` + secretNames + `)$`)
+
+// assignment matches a name that identifies a secret, and its value. The name may be a JSON or YAML key,
+// a flag, or a parameter of a URL. A value in double quotes may contain escaped quotes. It may also be a
+// list, or a block of YAML.
+var assignment = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*|\b(?:` + secretNames + `)\b)(\\?["']?[ \t]*[:=][ \t]*)` +
+	`(\\"(?:[^"\\\r\n]|\\{2,}.)*\\"|"(?:[^"\\\r\n]|\\.)*"|'[^'\r\n]*'|\[[^\]\r\n]*\]|[|>][-+0-9]*[ \t]*(?:\r?\n[ \t]+[^\r\n]*)+|[^\s"',;&}\])]+)`)
+
+// flag matches a flag that identifies a secret, and its value in the next argument.
+var flag = regexp.MustCompile(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*)([ \t]+)([^\s"'-][^\s"']*)`)
+
+// userinfo matches a URL up to its last @, and what follows.
+var userinfo = regexp.MustCompile(`://[^\s"'<>\\]*@([^\s"'<>\\@]*)`)
 
 // harmless lists suffixes of names whose values are not secret, such as names of objects and times.
-var harmless = []string{"name", "names", "ref", "refs", "namespace", "lifetime", "expires", "expiry", "count", "type", "audience", "automountserviceaccounttoken", "secrets", "tokens"}
+var harmless = []string{"name", "names", "ref", "refs", "namespace", "lifetime", "expires", "expiry", "count", "type", "audience", "automountserviceaccounttoken"}
 
 // Text replaces all credentials that it recognizes in a text.
 func Text(text string) string {
 	for _, p := range patterns {
 		text = p.match.ReplaceAllString(text, p.with)
 	}
-	return assignment.ReplaceAllStringFunc(text, func(found string) string {
-		parts := assignment.FindStringSubmatch(found)
-		if !sensitive(parts[1]) {
+	text = userinfo.ReplaceAllStringFunc(text, func(found string) string {
+		host := userinfo.FindStringSubmatch(found)[1]
+		if strings.HasPrefix(host, "sha256:") { // the digest of an image
 			return found
 		}
-		quote := quotes.FindString(parts[3])
-		return parts[1] + parts[2] + quote + Redacted + quote
+		return "://" + Redacted + "@" + host
 	})
+	for _, named := range []*regexp.Regexp{flag, assignment} {
+		text = named.ReplaceAllStringFunc(text, func(found string) string {
+			parts := named.FindStringSubmatch(found)
+			if !sensitive(parts[1]) {
+				return found
+			}
+			quote := quotes.FindString(parts[3])
+			return parts[1] + parts[2] + quote + Redacted + quote
+		})
+	}
+	return text
 }
 
 // quotes matches the opening quote of a value.
