@@ -191,6 +191,37 @@ var _ = Describe("A move", func() {
 		suite.Gone[corev1.PersistentVolumeClaim](ctx, x.Host, victim.namespace, "data")
 	}, SpecTimeout(storyTime))
 
+	It("neither creates the claim nor prints the text that a tenant has put into a record", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		own, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", s.volume)
+		Expect(err).NotTo(HaveOccurred())
+		claim := harness.Claim(s.namespace, "data", onlyOne)
+		claim.Labels, claim.Finalizers = map[string]string{"forged": "yes"}, []string{"example.com/keep"}
+
+		By("naming another class, after the claim was deleted")
+		forge(ctx, s, s.namespace, "Rebinding", map[string]any{"old": disk(own), "claim": claim})
+		refused(s.move(ctx, "--undo"), "has another class or mode than the claim in the record")
+		By("writing sentences and commands")
+		for _, fields := range []map[string]any{{"phase": "Copying. To do: run this\n"}, {"to": record.Place{Registration: two + " && run this"}}} {
+			fields["old"] = disk(own)
+			forge(ctx, s, s.namespace, "Copying", fields)
+			for _, args := range [][]string{{"--to", two, "--dry-run"}, {"--undo"}, {"--delete-source"}} {
+				r := s.move(ctx, args...)
+				refused(r, "is not the record of a move")
+				Expect(r.out + r.err).NotTo(ContainSubstring("run this"))
+			}
+		}
+		By("naming another class while the claim exists")
+		forge(ctx, s, s.namespace, "Copying", map[string]any{"old": disk(own), "claim": claim, "claimUID": s.claim(ctx).UID})
+		r := s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		moved := s.claim(ctx)
+		Expect(*moved.Spec.StorageClassName).To(Equal(class))
+		Expect(moved.Labels).NotTo(HaveKey("forged"))
+		Expect(moved.Finalizers).NotTo(ContainElement("example.com/keep"))
+	}, SpecTimeout(storyTime))
+
 	It("does not destroy a disk that an earlier move keeps, if a tenant forges a record that names it", func(ctx SpecContext) {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")

@@ -1,14 +1,18 @@
 package record
 
 import (
+	"regexp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
 // Phase is the progress of a move.
@@ -81,6 +85,35 @@ type Record struct {
 	Bytes int64  `json:"bytes,omitempty"`
 	// Used means that Pods may have written to the copy.
 	Used bool `json:"used,omitempty"`
+}
+
+// word matches texts of a record that are printed, but are not names.
+var word = regexp.MustCompile(`^[\w.-]*$`)
+
+// wellFormed reports whether the command can have written the record. A tenant can write it too, and
+// the command prints its texts as part of sentences and of commands to run.
+func (r *Record) wellFormed() bool {
+	for _, name := range []string{r.From.Registration, r.To.Registration, r.Copy, r.Old.Name, r.New.Name} {
+		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return false
+		}
+	}
+	for _, text := range []string{r.ID, string(r.Phase), r.From.ClusterID, r.To.ClusterID} {
+		if !word.MatchString(text) {
+			return false
+		}
+	}
+	return r.Claim != nil
+}
+
+// Fits reports whether a claim with the recorded manifest could be bound to a volume: the class and
+// the modes are those of the volume.
+func (r *Record) Fits(pv *corev1.PersistentVolume) bool {
+	modeOf := func(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
+		return ptr.Deref(mode, corev1.PersistentVolumeFilesystem)
+	}
+	return hostclass.NameOf(r.Claim) == pv.Spec.StorageClassName && modeOf(r.Claim.Spec.VolumeMode) == modeOf(pv.Spec.VolumeMode) &&
+		!slices.ContainsFunc(r.Claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool { return !slices.Contains(pv.Spec.AccessModes, mode) })
 }
 
 // IsBlock reports whether the claim's volumes are block devices.

