@@ -358,17 +358,32 @@ govulncheck: $(GOVULNCHECK) ## Check for known vulnerabilities that the code can
 	*) echo 'govulncheck: the check failed: see above. If the database $(or $(VULNDB),https://vuln.go.dev) is unreachable, use a copy: VULNDB=file:///path (https://go.dev/doc/security/vuln/database)' >&2; \
 		rm -f $(DIST)/govulncheck.txt ;; esac; exit $$rc
 
-# The targets run one after another. govulncheck is first, because it can fail for reasons outside the code: without the
-# vulnerability database, there is no release.
+# Packaged charts name the image of the release, and link to the release's files on GitHub: a chart's archive does not contain
+# the other files of the repository.
+.PHONY: release-charts
+release-charts: ## Write the charts for IMG and VERSION, as a release packs them, to dist/charts.
+	@[[ '$(IMG)' =~ ^(.+/[^:/@]+):([^:/@]+)$$ ]] || { echo 'release-charts: set the image with its registry and tag: IMG=registry.example/xylem:$(VERSION)' >&2; exit 1; }; \
+	rm -rf '$(DIST)/charts'; mkdir -p '$(DIST)/charts'; cp -R charts/* '$(DIST)/charts/'; \
+	sed -i.before -e "s|^  repository: xylem$$|  repository: $${BASH_REMATCH[1]}|" -e "s|^  tag: \"\"$$|  tag: \"$${BASH_REMATCH[2]}\"|" '$(DIST)/charts/xylem/values.yaml'; \
+	sed -E -i.before -e 's#\]\(\.\./\.\./#](https://github.com/xylem-io/xylem/blob/$(VERSION)/#g' -e 's#\]\(\.\./#](https://github.com/xylem-io/xylem/blob/$(VERSION)/charts/#g' '$(DIST)'/charts/*/*.md; \
+	rm '$(DIST)'/charts/*/*.before
+
+.PHONY: release-notes
+release-notes: ## Write the section of CHANGELOG.md about VERSION to dist/notes.md, and fail if there is none.
+	@mkdir -p '$(DIST)'
+	@awk -v heading='## [$(patsubst v%,%,$(VERSION))]' 'index($$0, heading) == 1 {on = 1; next} /^## \[/ {on = 0} on' CHANGELOG.md > '$(DIST)/notes.md'
+	@grep -q '[^[:space:]]' '$(DIST)/notes.md' || { echo 'release-notes: CHANGELOG.md has no section "## [$(patsubst v%,%,$(VERSION))]" with text. Rename the section "## [Unreleased]"' >&2; exit 1; }
+
+# The targets run one after another. release-charts checks IMG. govulncheck comes next, because it can fail for reasons outside
+# the code: without the vulnerability database, there is no release.
 .PHONY: release
 release: $(HELM) ## Create all release files for IMG and VERSION in dist/release: images, charts, installer, plugin, SBOM, vulnerability check, checksums.
-	@[[ -n '$(IMG)' ]] || { echo 'release: set the image: IMG=registry.example/xylem:$(VERSION)' >&2; exit 1; }
 	@rm -rf '$(DIST)/release'
-	@for target in govulncheck verify image-index sbom plugin build-installer; do \
+	@for target in release-charts govulncheck verify image-index sbom plugin build-installer; do \
 		$(MAKE) --no-print-directory "$$target" || { echo "release: $$target failed, so no release was created" >&2; exit 1; }; done
 	@mkdir -p '$(DIST)/release'
 	@cp $(foreach f,$(foreach a,$(ARCHS),image-$(a).tar) image.digest sbom.cdx.json install.yaml govulncheck.txt,'$(DIST)/$(f)') '$(DIST)'/plugin/* '$(DIST)/release/'
-	@$(HELM) package --version '$(patsubst v%,%,$(VERSION))' --app-version '$(VERSION)' --destination '$(DIST)/release' charts/*
+	@$(HELM) package --version '$(patsubst v%,%,$(VERSION))' --app-version '$(VERSION)' --destination '$(DIST)/release' '$(DIST)'/charts/*
 	@cd '$(DIST)/release' && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
 .PHONY: docker-push

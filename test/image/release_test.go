@@ -1,0 +1,96 @@
+package image
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+// release runs a target of the Makefile, which writes to the returned directory.
+func release(t *testing.T, root string, arguments ...string) (dist, out string, err error) {
+	t.Helper()
+	dist = t.TempDir()
+	command := exec.CommandContext(t.Context(), "make", append([]string{"--silent", "--no-print-directory", "-C", root, "DIST=" + dist}, arguments...)...)
+	output, err := command.CombinedOutput()
+	return dist, string(output), err
+}
+
+// TestReleaseCharts checks that a packed chart names the image of its release, and that no link of its
+// pages leads out of the chart.
+func TestReleaseCharts(t *testing.T) {
+	root, err := kubebin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, out, err := release(t, root, "release-charts", "IMG=xylem:dev"); err == nil || !strings.Contains(out, "set the image with its registry") {
+		t.Errorf("an image without a registry: got %v, %q", err, out)
+	}
+	dist, out, err := release(t, root, "release-charts", "IMG=registry.example:5000/a/xylem:v9.8.7", "VERSION=v9.8.7")
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	values, err := os.ReadFile(filepath.Join(dist, "charts", "xylem", "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n  repository: registry.example:5000/a/xylem\n", "\n  tag: \"v9.8.7\"\n"} {
+		if !strings.Contains(string(values), want) {
+			t.Errorf("values.yaml lacks %q", want)
+		}
+	}
+	pages, err := filepath.Glob(filepath.Join(dist, "charts", "*", "*.md"))
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("got pages %q, %v", pages, err)
+	}
+	leaving := regexp.MustCompile(`\]\(\.\.[^)]*\)`)
+	absolute := 0
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if links := leaving.FindAllString(string(content), -1); len(links) > 0 {
+			t.Errorf("%s: links leave the chart: %q", filepath.Base(page), links)
+		}
+		for _, link := range regexp.MustCompile(`\]\(https://github\.com/xylem-io/xylem/blob/v9\.8\.7/([^)#]*)`).FindAllStringSubmatch(string(content), -1) {
+			absolute++
+			if _, err := os.Stat(filepath.Join(root, link[1])); err != nil {
+				t.Errorf("%s: %v", filepath.Base(page), err)
+			}
+		}
+	}
+	if absolute == 0 {
+		t.Error("no page links to the release's files")
+	}
+}
+
+// TestReleaseNotes checks that a release without notes fails, before anything is published.
+func TestReleaseNotes(t *testing.T) {
+	root, err := kubebin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, out, err := release(t, root, "release-notes", "VERSION=v9.8.7"); err == nil || !strings.Contains(out, `no section "## [9.8.7]"`) {
+		t.Errorf("a version without a section: got %v, %q", err, out)
+	}
+	dist, out, err := release(t, root, "release-notes", "VERSION=Unreleased")
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	notes, err := os.ReadFile(filepath.Join(dist, "notes.md"))
+	if err != nil || !strings.Contains(string(notes), "### Fixed") || strings.Contains(string(notes), "\n## [") {
+		t.Errorf("got notes %.80q, %v", notes, err)
+	}
+	workflow, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "release.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if check, build := strings.Index(string(workflow), "make release-notes"), strings.Index(string(workflow), "make release IMG"); check < 0 || build < check {
+		t.Error("the workflow does not check the notes before it builds the release")
+	}
+}
