@@ -333,7 +333,8 @@ const (
 	// ReasonPushed: the Pod runs in the member, or is about to start there. The message has the UID
 	// of its leaf Pod. To do: nothing.
 	ReasonPushed = "Pushed"
-	// ReasonWithdrawn: Xylem withdrew the Pod from the member. The message shows why. To do:
+	// ReasonWithdrawn: Xylem withdrew the Pod, or a request for its volume, from the member. The message
+	// shows why. To do:
 	// nothing.
 	ReasonWithdrawn = "Withdrawn"
 	// ReasonDaemonSet: Xylem does not push Pods of DaemonSets. To do: run the DaemonSet in

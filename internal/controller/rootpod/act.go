@@ -134,7 +134,7 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 // scheduler, which waits for the claim's volume, checks this annotation each second, and chooses again
 // (volumeBinder.checkBindings). Xylem first gives it the time for another attempt of its own.
 func (r *reconciler) chooseAgain(ctx context.Context, o lifecycle.Observed, claim *corev1.PersistentVolumeClaim) error {
-	if r.news.Lasted(string(o.Root.UID)+"//nomination", o.Root.ResourceVersion) < nominationGrace {
+	if r.news.Lasted(string(o.Root.UID)+"//nomination", o.Root.ResourceVersion+"/"+claim.ResourceVersion) < nominationGrace {
 		return nil
 	}
 	live, err := r.liveRoot(ctx, o.Root)
@@ -146,7 +146,8 @@ func (r *reconciler) chooseAgain(ctx context.Context, o lifecycle.Observed, clai
 	if err := r.Root.AnnotateClaim(ctx, actor, claim, after); err != nil {
 		return err
 	}
-	r.eventWithdrawn(live, fmt.Sprintf("the scheduler's last attempt failed, and it no longer shows which node it chose. Xylem removed the annotation selected-node from claim %q, and the scheduler chooses again", claim.Name))
+	r.Recorder.Eventf(live, nil, corev1.EventTypeNormal, v1alpha1.ReasonWithdrawn, "ChooseAgain",
+		"Xylem removed the annotation selected-node from claim %q, so that the scheduler chooses again: its last attempt failed, and it no longer shows which node it chose", claim.Name)
 	return nil
 }
 

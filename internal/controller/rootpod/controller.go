@@ -70,8 +70,8 @@ type Options struct {
 type reconciler struct {
 	*member.Link
 	Options
-	// news is about rejected changes and scheduling gates, by the Pod's UID, alone or with what an
-	// event is about.
+	// news is about rejected changes, scheduling gates and lost nominations, by the Pod's UID, alone or with
+	// what the state is about.
 	news *news.News
 }
 
@@ -256,8 +256,13 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 			return c, err
 		}
 	}
-	if c.Root.Spec.VolumeName == "" && !r.NominatedNode {
-		c.Shared, err = r.shared(ctx, key, pod)
+	if c.Root.Spec.VolumeName != "" {
+		return c, nil
+	}
+	if !r.NominatedNode {
+		c.Shared, err = r.other(ctx, key, pod, func(user *corev1.Pod) bool { return precedes(user, pod) })
+	} else if podstatus.NominationLost(pod) {
+		c.Wanted, err = r.other(ctx, key, pod, func(user *corev1.Pod) bool { return user.Status.NominatedNodeName == r.NodeName })
 	}
 	return c, err
 }
@@ -290,16 +295,16 @@ func boundVolume(ctx context.Context, from client.Reader, claim *corev1.Persiste
 	return nil, err
 }
 
-// shared reports whether another unfinished Pod, which precedes this one, uses a claim. Exactly one of
-// a claim's Pods is preceded by none, so that one Pod becomes the claim's consumer.
-func (r *reconciler) shared(ctx context.Context, claim types.NamespacedName, pod *corev1.Pod) (bool, error) {
+// other reports whether another unfinished Pod that uses a claim has a property.
+func (r *reconciler) other(ctx context.Context, claim types.NamespacedName, pod *corev1.Pod, is func(*corev1.Pod) bool) (bool, error) {
 	users, err := index.PodsOfClaim(ctx, r.Host, claim)
 	return slices.ContainsFunc(users, func(user corev1.Pod) bool {
-		return user.UID != pod.UID && !podstatus.Finished(&user) && precedes(&user, pod)
+		return user.UID != pod.UID && !podstatus.Finished(&user) && is(&user)
 	}), err
 }
 
-// precedes orders Pods by age.
+// precedes orders Pods by age. Exactly one of a claim's Pods is preceded by none, so that one Pod becomes the
+// claim's consumer.
 func precedes(a, b *corev1.Pod) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID)) < 0
 }

@@ -12,7 +12,8 @@
 // scheduler.
 //
 // If root_pod removed the selected node because the scheduler lost its nomination, source does not select it
-// again before the scheduler has made another attempt, because the scheduler would not notice the removal.
+// again before the scheduler has made another attempt, because the scheduler would not notice the removal. The
+// next attempt writes a selected node, which enqueues the claim.
 //
 // The claim of a promise gets only the record, because Xylem creates the promise with a node
 // affinity for that member. If only a populator can read the data source, the claim can go to any

@@ -31,8 +31,12 @@ type Claim struct {
 	// Copied means that another member has the claim's volume, and that this member shares its
 	// backend. Leaf is then the claim of this member's copy, once it is bound.
 	Copied bool
-	// Shared means that an older unfinished Pod uses the unbound claim.
+	// Shared means that an older unfinished Pod uses the unbound claim. It is read only if the scheduler does
+	// not nominate nodes.
 	Shared bool
+	// Wanted means that another Pod that uses the unbound claim is about to be bound to this member's node. It
+	// is read only if the scheduler lost the Pod's nomination.
+	Wanted bool
 }
 
 // here reports why a bound Pod must wait for a claim. It returns nil if the claim's volume is

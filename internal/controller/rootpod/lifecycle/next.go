@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -373,11 +374,18 @@ func (o Observed) elsewhere(c Claim) string {
 // requested in this member. The scheduler must have chosen the node, because a tenant can write a
 // claim's selected-node annotation.
 func (o Observed) mayGoEarly() Decision {
+	d := o.pushEarly()
+	if d == (Nothing{}) && !o.Member.Leaving && o.Node != nil && !podstatus.Finished(o.Root) {
+		if c := o.unnominated(); c != nil {
+			return ChooseAgain{c}
+		}
+	}
+	return d
+}
+
+func (o Observed) pushEarly() Decision {
 	if o.Root.Status.NominatedNodeName == o.Member.NodeName && refs.TooMany(o.Root) {
 		return o.create() // reports the problem; such a Pod's claims are not read
-	}
-	if c := o.unnominated(); c != nil {
-		return ChooseAgain{c}
 	}
 	claim, ready, problem := o.requested()
 	chosen := o.Nominated && o.Root.Status.NominatedNodeName == o.Member.NodeName || !o.Nominated && o.Node != nil && placement.Schedulable(o.Root, o.Node)
@@ -398,14 +406,17 @@ func (o Observed) mayGoEarly() Decision {
 	return o.create()
 }
 
-// unnominated returns the first claim whose volume the scheduler may be waiting for, without showing that
-// it chose this member's node.
+// unnominated returns the first claim that waits for this Pod, although the scheduler does not show that
+// it chose this member's node. A claim that is being provisioned, or that another Pod waits for, is not affected.
 func (o Observed) unnominated() *corev1.PersistentVolumeClaim {
 	if !o.Nominated || !podstatus.NominationLost(o.Root) {
 		return nil
 	}
 	for _, c := range o.Claims {
-		if c.Root != nil && c.Root.DeletionTimestamp == nil && c.Root.Spec.VolumeName == "" && c.Root.Annotations[route.AnnSelectedNode] == o.Member.NodeName {
+		if c.Root != nil && !c.Foreign && !c.Wanted && c.Root.DeletionTimestamp == nil && c.Root.Spec.VolumeName == "" &&
+			c.Root.Annotations[route.AnnSelectedNode] == o.Member.NodeName &&
+			c.Root.Annotations[volumehelpers.AnnStorageProvisioner] == v1alpha1.ProvisionerName &&
+			(c.Leaf == nil || c.LeafWaits && c.Leaf.Spec.VolumeName == "" && c.Leaf.Annotations[route.AnnSelectedNode] == "") {
 			return c.Root
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -183,6 +184,17 @@ func TestDecide(t *testing.T) {
 		"the scheduler lost its nomination: it must choose again": {seen(lost), lifecycle.ChooseAgain{Claim: asked("data", here).Root}},
 		"the scheduler lost its nomination, and root_pvc waits for it to place the claim": {
 			seen(lost, claims(bound("more", here), unplaced)), lifecycle.ChooseAgain{Claim: unplaced.Root}},
+		"the scheduler lost its nomination, and the claim is being provisioned":         {seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and the leaf claim is bound":                {seen(lost, claims(leafBound(asked("data", here)))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and another Pod's leaf waits for the claim": {seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Wanted = true }))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and the claim belongs to another Pod":       {seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and the claim is of another provisioner": {
+			seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) {
+				c.Leaf = nil
+				delete(c.Root.Annotations, volumehelpers.AnnStorageProvisioner)
+			}))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and the member is leaving":                   {seen(lost, func(o *lifecycle.Observed) { o.Member.Leaving = true }), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and the Pod has finished":                    {seen(lost, phase(corev1.PodFailed)), lifecycle.Nothing{}},
 		"the scheduler lost its nomination of another node":                              {seen(lost, claims(asked("data", there))), lifecycle.Nothing{}},
 		"the scheduler lost its nomination, and its Pod's claim is bound":                {seen(lost, claims(bound("data", here))), lifecycle.Nothing{}},
 		"a scheduler that does not nominate nodes retries: the Pod is pushed if it fits": {seen(lost, fallback), leaf},

@@ -7,6 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
@@ -77,7 +78,9 @@ func VirtualNode() *corev1.Node {
 // Asked returns an unbound claim whose volume was requested in the given member.
 func Asked(name string, m mirror.Member) lifecycle.Claim {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name + "-uid"),
-		Annotations: map[string]string{route.AnnSelectedNode: m.NodeName, v1alpha1.AnnotationPlacedIn: m.ClusterID}}}
+		Annotations: map[string]string{
+			route.AnnSelectedNode: m.NodeName, v1alpha1.AnnotationPlacedIn: m.ClusterID, volumehelpers.AnnStorageProvisioner: v1alpha1.ProvisionerName,
+		}}}
 	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "leaf-claim"}}
 	mirror.OriginFor(m.HostID, root).Stamp(leaf)
 	return lifecycle.Claim{Name: name, Root: root, Leaf: leaf, LeafWaits: true}
