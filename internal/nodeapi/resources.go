@@ -48,8 +48,8 @@ func (s *Server) resources(session *stream.Session, v *visit, w *stream.Writer, 
 func (s *Server) read(v *visit, r *http.Request, who user.Info, t *lookup.Target) ([]byte, *failure.Failure) {
 	ctx := r.Context()
 	t.Node = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, nodes.MetricsPath), "/")
-	if !s.guard.May(ctx, who, "get", resourceMetrics, t.Node) {
-		return nil, errNoMetrics
+	if failed := s.guard.Check(ctx, who, "get", resourceMetrics, t.Node, errNoMetrics); failed != nil {
+		return nil, failed
 	}
 	v.authorize()
 	switch {

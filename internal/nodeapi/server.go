@@ -85,7 +85,7 @@ func New(o Options) *Server {
 		guard: auth.Guard{Authenticator: o.Authenticator, Authorizer: o.Authorizer, Log: o.Log},
 	}
 	s.finder = lookup.Finder{
-		HostID: o.HostID, Host: o.Host, HostLive: o.HostLive, State: o.State, Leads: o.Leads, Leader: o.Leader, May: s.guard.May,
+		HostID: o.HostID, Host: o.Host, HostLive: o.HostLive, State: o.State, Leads: o.Leads, Leader: o.Leader, Check: s.guard.Check,
 	}
 	return s
 }
@@ -232,8 +232,16 @@ func (s *Server) audit(session *stream.Session, who user.Info, c call.Call, t lo
 
 // health serves /healthz to callers that are authorized for it, as on a kubelet.
 func (s *Server) health(v *visit, w http.ResponseWriter, r *http.Request, who user.Info) {
-	if r.Method != http.MethodGet || !s.guard.May(r.Context(), who, "get", "healthz", "") && !s.guard.May(r.Context(), who, "get", "proxy", "") {
-		failure.ErrUnauthorized.Write(w, false)
+	failed := failure.ErrUnauthorized
+	if r.Method == http.MethodGet {
+		for _, subresource := range []string{"healthz", "proxy"} {
+			if failed = s.guard.Check(r.Context(), who, "get", subresource, "", failure.ErrUnauthorized); failed == nil {
+				break
+			}
+		}
+	}
+	if failed != nil {
+		failed.Write(w, false)
 		return
 	}
 	v.authorize()

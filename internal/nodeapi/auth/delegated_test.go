@@ -24,6 +24,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+
+	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
 // authority signs client certificates.
@@ -185,7 +187,7 @@ func TestDelegated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !g.May(ctx, response.User, "create", "proxy", "kosmos-one") {
+	if g.Check(ctx, response.User, "create", "proxy", "kosmos-one", failure.ErrUnauthorized) != nil {
 		t.Error("a request that the host allows is refused")
 	}
 	asked := (<-h.asked).ResourceAttributes
@@ -196,7 +198,7 @@ func TestDelegated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.May(ctx, other.User, "get", "proxy", "kosmos-one") {
+	if g.Check(ctx, other.User, "get", "proxy", "kosmos-one", failure.ErrUnauthorized) != failure.ErrUnauthorized {
 		t.Error("a request that the host refuses is allowed")
 	}
 }

@@ -2,9 +2,14 @@ package auth
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
+	"slices"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -27,19 +32,40 @@ func (g *Guard) Authenticate(r *http.Request) (user.Info, *failure.Failure) {
 		if err != nil {
 			g.Log.V(1).Info("could not authenticate a request", "peer", r.RemoteAddr, "cause", err.Error())
 		}
+		if unreviewed(err) {
+			return nil, errUnreviewed
+		}
 		return nil, failure.ErrUnauthenticated
 	}
 	return response.User, nil
 }
 
-// May reports whether the host allows a user to access a subresource of a node, or of all nodes if
-// the name is empty. It reports false if the host does not respond.
-func (g *Guard) May(ctx context.Context, who user.Info, verb, subresource, node string) bool {
+// errUnreviewed reports that the host did not review the caller's credentials or permission. It is no
+// refusal.
+var errUnreviewed = failure.Unavailable("the host's API server did not review the request. Try again")
+
+// unreviewed reports whether an error is that of a request to the host.
+func unreviewed(err error) bool {
+	if all, several := err.(utilerrors.Aggregate); several { //nolint:errorlint // the authenticators' errors are not wrapped
+		return slices.ContainsFunc(all.Errors(), unreviewed)
+	}
+	var status apierrors.APIStatus
+	var network net.Error
+	return errors.As(err, &status) || errors.As(err, &network)
+}
+
+// Check returns nil if the host allows a user to access a subresource of a node, or of all nodes if the
+// name is empty. Otherwise, it returns refused, or another failure if the host does not respond.
+func (g *Guard) Check(ctx context.Context, who user.Info, verb, subresource, node string, refused *failure.Failure) *failure.Failure {
 	decision, _, err := g.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: who, Verb: verb, APIVersion: "v1", Resource: "nodes", Subresource: subresource, Name: node, ResourceRequest: true,
 	})
 	if err != nil {
 		g.Log.Info("denied a request because its SubjectAccessReview failed", "user", who.GetName(), "cause", err.Error())
+		return errUnreviewed
 	}
-	return err == nil && decision == authorizer.DecisionAllow
+	if decision != authorizer.DecisionAllow {
+		return refused
+	}
+	return nil
 }

@@ -43,8 +43,8 @@ type Finder struct {
 	// Leads reports whether this replica is the leader. Leader returns the leader's name.
 	Leads  func() bool
 	Leader func(context.Context) (string, error)
-	// May reports whether the user can access a subresource of a node.
-	May func(ctx context.Context, who user.Info, verb, subresource, node string) bool
+	// Check returns refused, or another failure, unless the user may access a subresource of a node.
+	Check func(ctx context.Context, who user.Info, verb, subresource, node string, refused *failure.Failure) *failure.Failure
 	// Links are the links to the members.
 	Links Links
 }
@@ -59,10 +59,7 @@ func (f *Finder) Authorize(ctx context.Context, who user.Info, c call.Call, t *T
 	if t.Root != nil {
 		t.Node = t.Root.Spec.NodeName
 	}
-	if !f.May(ctx, who, c.Verb(), "proxy", t.Node) {
-		return failure.ErrUnauthorized
-	}
-	return nil
+	return f.Check(ctx, who, c.Verb(), "proxy", t.Node, failure.ErrUnauthorized)
 }
 
 // Reach finds the leaf for an authorized call. It fails if the leaf does not belong to the root.
