@@ -190,7 +190,7 @@ func (r *Root) AdjustCSIDriver(ctx context.Context, by Actor, before, after *sto
 	if rules, has := after.Annotations[v1alpha1.AnnotationNamespaceRules]; has {
 		metav1.SetMetaDataAnnotation(&allowed.ObjectMeta, v1alpha1.AnnotationNamespaceRules, rules)
 	}
-	if same := equality.Semantic.DeepEqual(allowed, after); !same {
+	if !equality.Semantic.DeepEqual(after, allowed) {
 		return foreign(before, "Xylem may change only its rules for namespaces and preventPodSchedulingIfMissing")
 	}
 	return r.patch(ctx, by, before, after)

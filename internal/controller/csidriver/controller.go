@@ -129,6 +129,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		ctrl.LoggerFrom(ctx).Error(nil, "a CSIDriver that Xylem did not create differs from what Xylem needs: the scheduler may assign claims to the host's own nodes, or Pods may wait for volumes to be attached",
 			"csiDriver", driver.Name, "wrong", d.wrong)
 		contradicts(r.Recorder, driver, d.wrong)
+		if d.after != nil {
+			if err := host.AdjustCSIDriver(ctx, actor, driver, d.after); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
 		return reconcile.Result{RequeueAfter: reportAgain}, nil
 	}
 	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch enqueues the existing object

@@ -18,13 +18,14 @@ const (
 	nothing act = iota
 	create
 	patch
-	// adjust sets preventPodSchedulingIfMissing, or the rules for namespaces, on an object that the manager did
-	// not create.
+	// adjust sets preventPodSchedulingIfMissing, or the rules for namespaces, even if the manager did not create
+	// the object.
 	adjust
 	// remove deletes an object that differs in an immutable field. The deletion event
 	// enqueues the request to re-create it.
 	remove
-	// report emits an event on a foreign object that differs from the required one.
+	// report emits an event on a foreign object that differs from the required one. If after is set, the
+	// rules for namespaces have changed.
 	report
 )
 
@@ -102,7 +103,12 @@ func decide(name string, driver *storagev1.CSIDriver, complete bool, rules strin
 	case len(wrong) == 0 || others == 0 && shipped(driver):
 		return decision{do: adjust, after: after}
 	case driver.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
-		return decision{do: report, wrong: strings.Join(wrong, ", ")}
+		d := decision{do: report, wrong: strings.Join(wrong, ", ")}
+		if ruled {
+			d.after = driver.DeepCopy()
+			setRules(d.after, rules)
+		}
+		return d
 	case immutable:
 		return decision{do: remove}
 	}

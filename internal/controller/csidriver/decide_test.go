@@ -57,7 +57,8 @@ func TestDecide(t *testing.T) {
 		"the rules have changed, and storageCapacity is not set":           {driver: driver(func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), rules: "rules", want: decision{do: patch, after: driver(ruled("rules"))}},
 		"created by the chart, and a member has rules":                     {driver: driver(shipped), rules: "rules", want: decision{do: adjust, after: driver(shipped, ruled("rules"))}},
 		"a foreign object that matches, and a member has rules":            {driver: driver(foreign), rules: "rules", want: decision{do: adjust, after: driver(foreign, ruled("rules"))}},
-		"a foreign object that differs, and a member has rules":            {driver: driver(foreign, func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), rules: "rules", want: decision{do: report, wrong: "storageCapacity is not true"}},
+		"a foreign object that differs, and a member has rules": {driver: driver(foreign, func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), rules: "rules", want: decision{
+			do: report, wrong: "storageCapacity is not true", after: driver(foreign, func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }, ruled("rules"))}},
 
 		"the host supports preventPodSchedulingIfMissing":                           {driver: driver(prevents(false)), want: decision{do: patch, after: driver(prevents(true))}},
 		"the host supports preventPodSchedulingIfMissing, and a CSINode is missing": {driver: driver(prevents(false)), incomplete: true},
