@@ -162,7 +162,7 @@ var _ = Describe("A token stolen from a member that shares volumes", func() {
 			}, "owner references"},
 			"as an inline volume": {func(p *corev1.PersistentVolume) { p.Spec.CSI.VolumeAttributes["csi.storage.k8s.io/ephemeral"] = "true" }, "describe a Pod"},
 			"as an inline volume, of a driver that ignores the case": {func(p *corev1.PersistentVolume) { p.Spec.CSI.VolumeAttributes["CSI.storage.k8s.io/Ephemeral"] = "true" }, "describe a Pod"},
-			"with a mount option that changes permissions":           {func(p *corev1.PersistentVolume) { p.Spec.MountOptions = []string{"nosuid, Suid"} }, "mount options"},
+			"with a mount option that mounts something else":         {func(p *corev1.PersistentVolume) { p.Spec.MountOptions = []string{"nosuid, Bind"} }, "mount options"},
 			"as a volume of another Pod": {func(p *corev1.PersistentVolume) {
 				p.Spec.CSI.VolumeAttributes["csi.storage.k8s.io/pod.namespace"] = "kube-system"
 			}, "describe a Pod"},

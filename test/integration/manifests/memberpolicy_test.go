@@ -455,6 +455,10 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			stamped(o)
 			label("istio-injection", "enabled")(o)
 		}),
+		Entry("a namespace that cannot be deleted", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
+			stamped(o)
+			o.(*corev1.Namespace).Spec.Finalizers = []corev1.FinalizerName{"example.com/hold"}
+		}),
 		Entry("a Lease with another name", SpecTimeout(settle), func() client.Object {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "other"}}
 		}, stamped),
