@@ -109,10 +109,12 @@ func matches(pattern, name string) bool {
 }
 
 // LiftedDenials returns the default patterns that a registration's own spec.namespaces.deny lacks: a
-// list replaces the default.
+// list replaces the default. It returns none if spec.namespaces.allow names what the member accepts.
 func LiftedDenials(cr *v1alpha1.ClusterRegistration) []string {
-	if cr.Spec.Namespaces.Deny == nil {
+	if cr.Spec.Namespaces.Deny == nil || len(cr.Spec.Namespaces.Allow) > 0 {
 		return nil
 	}
-	return slices.DeleteFunc(v1alpha1.DefaultDeniedNamespaces(), func(pattern string) bool { return slices.Contains(*cr.Spec.Namespaces.Deny, pattern) })
+	return slices.DeleteFunc(v1alpha1.DefaultDeniedNamespaces(), func(pattern string) bool {
+		return slices.ContainsFunc(*cr.Spec.Namespaces.Deny, func(own string) bool { return matches(own, pattern) })
+	})
 }

@@ -225,6 +225,8 @@ func TestLiftedDenials(t *testing.T) {
 		"nothing is denied":           {&[]string{}, all},
 		"one pattern of the default":  {&[]string{"dev-*", all[0]}, all[1:]},
 		"all patterns of the default": {&all, []string{}},
+		"everything is denied":        {&[]string{"*"}, []string{}},
+		"a pattern covers another":    {&[]string{"istio*", "cert-*"}, all[:2]},
 	} {
 		cr := &v1alpha1.ClusterRegistration{}
 		cr.Spec.Namespaces.Deny = tc.deny

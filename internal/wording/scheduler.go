@@ -58,32 +58,42 @@ var (
 	specific = []Obstacle{
 		EphemeralClaimAwaited, EphemeralClaimForeign, ClaimNotFound, ClaimWithoutVolume, ClaimDeleted, ClaimUnbound,
 		ClaimInUse, ClaimWithoutClass, AffinityConflict, GroupIncomplete, PreemptionAwaited, DeviceUnavailable,
-		VolumeElsewhere, VolumeInOtherZone, PodAntiAffinity, OthersAntiAffinity, PodAffinity, SpreadLabelMissing,
+		VolumeInOtherZone, PodAntiAffinity, OthersAntiAffinity, PodAffinity, SpreadLabelMissing,
 		TopologySpread, PortTaken, DiskInUse, TooManyVolumes, TooManyPods, Insufficient, StorageInsufficient,
 		NodeFeatureMissing, NodeNameDiffers, ProfileNodeAffinity,
 	}
+	// elsewhere is the obstacle that each other member presents to a Pod with a volume. If the volume's own member
+	// rejects the Pod as well, that is the cause.
+	elsewhere = []Obstacle{VolumeElsewhere}
 	// common are the obstacles that some node of every fleet presents: the host's own nodes have no
 	// volumes of members, and virtual nodes have taints.
 	common = []Obstacle{NodeCordoned, NodeSelectorMismatch, NoVolumeAvailable, TaintNotTolerated, DriverNotInstalled}
 )
 
 // AllObstacles returns all obstacles.
-func AllObstacles() []Obstacle { return slices.Concat(specific, common) }
+func AllObstacles() []Obstacle { return slices.Concat(specific, elsewhere, common) }
+
+var patterns = map[Obstacle]*regexp.Regexp{}
+
+func init() {
+	for _, o := range AllObstacles() {
+		patterns[o] = regexp.MustCompile(string(o))
+	}
+}
 
 // Obstacles returns the reasons in the message of a Pod's condition PodScheduled why no node fits the
 // Pod. It returns those that some node of every fleet presents only if there is no other. It omits the
 // reasons of unknown plugins.
-func Obstacles(message string) []Obstacle {
-	in := func(all []Obstacle) (found []Obstacle) {
+func Obstacles(message string) (found []Obstacle) {
+	for _, all := range [][]Obstacle{specific, elsewhere, common} {
 		for _, o := range all {
-			if regexp.MustCompile(string(o)).MatchString(message) {
+			if patterns[o].MatchString(message) {
 				found = append(found, o)
 			}
 		}
-		return found
+		if len(found) > 0 {
+			break
+		}
 	}
-	if found := in(specific); len(found) > 0 {
-		return found
-	}
-	return in(common)
+	return found
 }

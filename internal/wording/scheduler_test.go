@@ -25,7 +25,7 @@ func TestObstacles(t *testing.T) {
 		`0/3 nodes are available: 3 cannot allocate all claims.`:                                                                                                                           {DeviceUnavailable},
 
 		`0/3 nodes are available: 1 csi.xylem.io CSI driver is not installed on the node, 2 node(s) didn't match pod anti-affinity rules.`:                                  {PodAntiAffinity},
-		`0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match PersistentVolume's node affinity.`:                                                             {VolumeElsewhere, Insufficient},
+		`0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match PersistentVolume's node affinity.`:                                                             {Insufficient},
 		`0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) didn't match PersistentVolume's node affinity.`:                            {VolumeElsewhere},
 		`0/2 nodes are available: 2 node(s) had volume node affinity conflict.`:                                                                                             {VolumeElsewhere},
 		`0/2 nodes are available: 2 node(s) had no available volume zone.`:                                                                                                  {VolumeInOtherZone},

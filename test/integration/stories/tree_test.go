@@ -180,7 +180,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		}{
 			{[]string{"tree", "pvc", "none"}, "the host has no PersistentVolumeClaim " + s.namespace + "/none"},
 			{[]string{"tree", "pod", "none", "-n", "no-such-namespace"}, `no namespace "no-such-namespace"`},
-			{[]string{"tree", "job", "web"}, "KIND is one of pvc, pod"},
+			{[]string{"tree", "service", "web"}, "KIND is one of pvc, pod"},
 			{[]string{"tree", "pvc"}, "which object?"},
 			{[]string{"tree", "pvc", "none", "-o", "table"}, "json"},
 		} {

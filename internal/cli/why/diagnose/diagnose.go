@@ -582,15 +582,18 @@ func ordered(causes []Cause) []Cause {
 	return kept
 }
 
+// leastQuote is the length of a quotation, in bytes. Shorter texts occur in others by chance.
+const leastQuote = 20
+
 // repeats reports whether a message quotes another one, and may have truncated it.
 func repeats(message, other string) bool {
 	quoted, truncated := strings.CutSuffix(message, "…")
 	for more := truncated; more; {
-		if _, quoted, more = strings.Cut(quoted, ": "); more && strings.HasPrefix(other, quoted) {
+		if _, quoted, more = strings.Cut(quoted, ": "); more && len(quoted) >= leastQuote && strings.HasPrefix(other, quoted) {
 			return true
 		}
 	}
-	return strings.Contains(message, other)
+	return message == other || len(other) >= leastQuote && strings.Contains(message, other)
 }
 
 // evidence appends the node and every object below it, except those that were not read.

@@ -17,10 +17,13 @@ var toDoOfKubernetes = map[string]string{
 	"SchedulingGated": "Remove the Pod's spec.schedulingGates, or wait for the controller that removes them.",
 	"Unschedulable":   "Change the Pod, its claims or the nodes, as the message describes.", // for messages without an obstacle
 	// Workloads (k8s.io/kubernetes/pkg/controller).
-	"FailedCreate":         "Change the Pod template, the quota or the policy, as the message describes.",
-	"BackoffLimitExceeded": "Read the logs of the Job's Pods with `kubectl logs`, and create the Job again.",
-	"PodFailurePolicy":     "Read the logs of the Job's Pods with `kubectl logs`, and create the Job again.",
-	"JobSuspended":         "Set the Job's spec.suspend to false, or wait for the controller that suspended it.",
+	"FailedCreate":             "Change the Pod template, the quota or the policy, as the message describes.",
+	"BackoffLimitExceeded":     "Read the logs of the Job's Pods with `kubectl logs`, and create the Job again.",
+	"PodFailurePolicy":         "Read the logs of the Job's Pods with `kubectl logs`, and create the Job again.",
+	"FailedIndexes":            "Read the logs of the Job's Pods with `kubectl logs`, and create the Job again.",
+	"MaxFailedIndexesExceeded": "Read the logs of the Job's Pods with `kubectl logs`, and create the Job again.",
+	"FailedDelete":             "Fix the problem that the message describes. The controller tries again.",
+	"JobSuspended":             "Set the Job's spec.suspend to false, or wait for the controller that suspended it.",
 	// Snapshots.
 	snapshotFailed: "Check the snapshot's class and claim as the message describes, or ask the member's admin to check the driver.",
 	// Volumes (the attach-detach controller, kubelets, provisioners and resizers).
@@ -43,7 +46,7 @@ var toDoOfKubernetes = map[string]string{
 	"DeletionByPodGC":          "If a controller owns the Pod, wait for the controller to create another one. Otherwise, create the Pod again.",
 	"OOMKilled":                "Raise the container's memory limit.",
 	"Error":                    "Read the Pod's logs with `kubectl logs`.",
-	"DeadlineExceeded":         "Raise the Pod's activeDeadlineSeconds.",
+	"DeadlineExceeded":         "Raise activeDeadlineSeconds of the Pod, or of its Job, and create the Job again.",
 	"OutOfcpu":                 "Request less CPU, or let the scheduler place the Pod.",
 	"OutOfmemory":              "Request less memory, or let the scheduler place the Pod.",
 	"UnexpectedAdmissionError": "Let the scheduler place the Pod.",

@@ -75,7 +75,7 @@ var toDoOfObstacles = map[wording.Obstacle]obstacleToDo{
 	wording.NodeCordoned:         {host: "Uncordon the node, or wait until it is Ready. `kubectl get nodes` shows the state of virtual nodes.", member: "Ask the member's admin to uncordon the nodes."},
 	wording.NodeSelectorMismatch: {host: "Change the Pod's nodeSelector or node affinity, or set the labels on the virtual nodes, with spec.node.labels of the registrations.", member: "Ask the member's admin to label the nodes as the Pod requires, or change the Pod's nodeSelector or node affinity."},
 	wording.NoVolumeAvailable:    {host: "Create a PersistentVolume that matches the claim, or use a class with a provisioner."},
-	wording.TaintNotTolerated:    {host: "Add tolerations for the taints of the nodes to the Pod. `kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints` lists them."},
+	wording.TaintNotTolerated:    {host: "Add tolerations for the taints of the nodes to the Pod, or wait until the nodes with taints under node.kubernetes.io/ are Ready. `kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints` lists them."},
 	wording.DriverNotInstalled:   {host: "Register a member, or wait until its node has the driver: the host's own nodes cannot use volumes of members.", member: "Ask the member's admin to install the driver on the nodes."},
 }
 

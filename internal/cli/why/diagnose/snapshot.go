@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
@@ -50,6 +51,10 @@ func (w *walk) snapshotWaits(s *gather.SnapshotFacts) (waits, toDo string) {
 	switch id := memberOfSnapshot(s); {
 	case s.Snapshot.Status == nil || ptr.Deref(s.Snapshot.Status.BoundVolumeSnapshotContentName, "") == "":
 		return "the snapshot-controller has not created a VolumeSnapshotContent yet", "Check that the host's snapshot-controller runs, and that the snapshot's class exists."
+	case s.Content == nil:
+		return fmt.Sprintf("the state of VolumeSnapshotContent %q could not be read", *s.Snapshot.Status.BoundVolumeSnapshotContentName), "Ask an admin to run this command, because only admins can read VolumeSnapshotContents."
+	case s.Content.Spec.Driver != v1alpha1.ProvisionerName:
+		return fmt.Sprintf("driver %q has not taken the snapshot yet", gather.Plain(s.Content.Spec.Driver)), ""
 	case id == "":
 		return "the snapshot has not been sent to the member of its claim yet", ""
 	default:

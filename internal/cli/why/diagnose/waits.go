@@ -63,6 +63,7 @@ func (w *walk) consumerWaits(c *gather.ClaimFacts) (waits, toDo string) {
 	}
 	for _, p := range w.pods() {
 		switch {
+		case podstatus.Finished(p.Pod):
 		case p.Pod.Spec.NodeName != "":
 			waits = fmt.Sprintf("Pod %q already has node %q, so no scheduler selects a node for claim %q", p.Pod.Name, p.Pod.Spec.NodeName, c.Key.Name)
 			toDo = "Delete the Pod, and create it again without spec.nodeName. If a controller owns the Pod, it creates another one."

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,7 +20,11 @@ func OfWorkload(owner *model.Node, pods []*gather.Facts) *Diagnosis {
 		d.Verdict, d.Summary = Well, fmt.Sprintf("%s is ready: %s", d.Subject, progress)
 		return d
 	}
-	d.Summary, d.ToDo = fmt.Sprintf("%s is not ready (%s): its controller has not created a Pod yet", d.Subject, progress), "See the events in `kubectl describe`: a quota or a policy may reject the Pods."
+	if len(pods) == 0 {
+		d.Summary, d.ToDo = fmt.Sprintf("%s is not ready (%s): its controller has not created a Pod yet", d.Subject, progress), "See the events in `kubectl describe`: a quota or a policy may reject the Pods."
+	} else {
+		d.Summary = fmt.Sprintf("%s is not ready yet (%s), but no problem is known of its %s", d.Subject, progress, text.Count(len(pods), "Pod"))
+	}
 	others := 0
 	for _, facts := range pods {
 		switch one := Of(facts); {
@@ -33,7 +38,7 @@ func OfWorkload(owner *model.Node, pods []*gather.Facts) *Diagnosis {
 		}
 	}
 	if others > 0 {
-		d.Summary += fmt.Sprintf(" (%s too: see `kubectl xylem tree --problems`)", text.Count(others, "other Pod"))
+		d.Summary += fmt.Sprintf(" (%s too: see `kubectl xylem tree %s/%s -n %s --problems`)", text.Count(others, "other Pod"), strings.ToLower(owner.Kind), owner.Name, owner.Namespace)
 	}
 	own := walk{root: owner}
 	for _, c := range owner.Conditions {

@@ -46,13 +46,14 @@ func TestOfWorkload(t *testing.T) {
 		want       Verdict
 		says       []string
 	}{
-		"ready":                           {health: model.Good, want: Well, says: []string{`Deployment "shop/web" is ready: 1 of 2 Pods ready`}},
-		"no Pods yet":                     {health: model.Waiting, want: Waiting, says: []string{"has not created a Pod yet", "kubectl describe"}},
-		"a quota rejects all Pods":        {health: model.Bad, conditions: []model.Condition{quota}, want: Problem, says: []string{"exceeded quota", "Change the Pod template, the quota"}},
-		"a Pod waits":                     {health: model.Waiting, pods: []*gather.Facts{runs, waits}, want: Waiting, says: []string{`(1 of 2 Pods ready): Pod "shop/app" does not run: the scheduler has not chosen a node yet`}},
-		"a Pod waits, another cannot run": {health: model.Waiting, pods: []*gather.Facts{waits, fails}, want: Problem, says: []string{`Pod "shop/app" does not run: 0/1 nodes are available`, "reduce the Pod's requests"}},
-		"two Pods cannot run":             {health: model.Waiting, pods: []*gather.Facts{fails, fails}, want: Problem, says: []string{"Insufficient cpu", "(1 other Pod too: "}},
-		"a quota rejects further Pods":    {health: model.Bad, conditions: []model.Condition{quota}, pods: []*gather.Facts{waits}, want: Problem, says: []string{"exceeded quota"}},
+		"ready":       {health: model.Good, want: Well, says: []string{`Deployment "shop/web" is ready: 1 of 2 Pods ready`}},
+		"no Pods yet": {health: model.Waiting, want: Waiting, says: []string{"has not created a Pod yet", "kubectl describe"}},
+		"all Pods run, and the Job has not ended": {health: model.Waiting, pods: []*gather.Facts{runs}, want: Waiting, says: []string{`is not ready yet (1 of 2 Pods ready), but no problem is known of its 1 Pod`}},
+		"a quota rejects all Pods":                {health: model.Bad, conditions: []model.Condition{quota}, want: Problem, says: []string{"exceeded quota", "Change the Pod template, the quota"}},
+		"a Pod waits":                             {health: model.Waiting, pods: []*gather.Facts{runs, waits}, want: Waiting, says: []string{`(1 of 2 Pods ready): Pod "shop/app" does not run: the scheduler has not chosen a node yet`}},
+		"a Pod waits, another cannot run":         {health: model.Waiting, pods: []*gather.Facts{waits, fails}, want: Problem, says: []string{`Pod "shop/app" does not run: 0/1 nodes are available`, "reduce the Pod's requests"}},
+		"two Pods cannot run":                     {health: model.Waiting, pods: []*gather.Facts{fails, fails}, want: Problem, says: []string{"Insufficient cpu", "(1 other Pod too: see `kubectl xylem tree deployment/web -n shop --problems`)"}},
+		"a quota rejects further Pods":            {health: model.Bad, conditions: []model.Condition{quota}, pods: []*gather.Facts{waits}, want: Problem, says: []string{"exceeded quota"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			owner := &model.Node{Kind: "Deployment", Namespace: "shop", Name: "web", Health: tc.health, Conditions: tc.conditions, Details: []string{"1 of 2 Pods ready"}}
@@ -67,7 +68,10 @@ func TestOfWorkload(t *testing.T) {
 
 func TestOfSnapshot(t *testing.T) {
 	registrations := []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}
-	content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-1", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}}}
+	content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-1", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}},
+		Spec: snapshotv1.VolumeSnapshotContentSpec{Driver: v1alpha1.ProvisionerName}}
+	foreign := content.DeepCopy()
+	foreign.Spec.Driver = "disk.example.com"
 	const problem = `member "cluster38" has no VolumeSnapshotClass "fast". Create it`
 	for name, tc := range map[string]struct {
 		status  *snapshotv1.VolumeSnapshotStatus
@@ -86,6 +90,14 @@ func TestOfSnapshot(t *testing.T) {
 		"being taken": {
 			status: &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: new("snapcontent-1")}, content: content, claim: boundClaim(),
 			want: Waiting, says: []string{`has not been taken in member "cluster38" yet`},
+		},
+		"the driver of the host takes it": {
+			status: &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: new("snapcontent-1")}, content: foreign, claim: boundClaim(),
+			want: Waiting, says: []string{`driver "disk.example.com" has not taken the snapshot yet`},
+		},
+		"the user cannot read the content": {
+			status: &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: new("snapcontent-1")}, claim: boundClaim(),
+			want: Waiting, says: []string{`VolumeSnapshotContent "snapcontent-1" could not be read`, "Ask an admin"},
 		},
 		"the member lacks the class": {
 			status: &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: new("snapcontent-1"), Error: &snapshotv1.VolumeSnapshotError{Message: new(problem)}},
