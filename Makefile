@@ -365,7 +365,8 @@ release-charts: ## Write the charts for IMG and VERSION, as a release packs them
 	@[[ '$(IMG)' =~ ^(.+/[^:/@]+):([^:/@]+)$$ ]] || { echo 'release-charts: set the image with its registry and tag: IMG=registry.example/xylem:$(VERSION)' >&2; exit 1; }; \
 	rm -rf '$(DIST)/charts'; mkdir -p '$(DIST)/charts'; cp -R charts/* '$(DIST)/charts/'; \
 	sed -i.before -e "s|^  repository: xylem$$|  repository: $${BASH_REMATCH[1]}|" -e "s|^  tag: \"\"$$|  tag: \"$${BASH_REMATCH[2]}\"|" '$(DIST)/charts/xylem/values.yaml'; \
-	sed -E -i.before -e 's#\]\(\.\./\.\./#](https://github.com/xylem-io/xylem/blob/$(VERSION)/#g' -e 's#\]\(\.\./#](https://github.com/xylem-io/xylem/blob/$(VERSION)/charts/#g' '$(DIST)'/charts/*/*.md; \
+	sed -E -i.before -e 's#\]\(\.\./\.\./#](https://github.com/xylem-io/xylem/blob/$(VERSION)/#g' -e 's#\]\(\.\./#](https://github.com/xylem-io/xylem/blob/$(VERSION)/charts/#g' \
+		-e "s#^(\| .image\.repository. \| .)\"xylem\"#\1\"$${BASH_REMATCH[1]}\"#" -e "s#^(\| .image\.tag. \| .)\"\"#\1\"$${BASH_REMATCH[2]}\"#" '$(DIST)'/charts/*/*.md; \
 	rm '$(DIST)'/charts/*/*.before
 
 .PHONY: release-notes

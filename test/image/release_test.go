@@ -47,6 +47,10 @@ func TestReleaseCharts(t *testing.T) {
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("got pages %q, %v", pages, err)
 	}
+	readme, err := os.ReadFile(filepath.Join(dist, "charts", "xylem", "README.md"))
+	if want := "| `image.repository` | `\"registry.example:5000/a/xylem\"` |"; err != nil || !strings.Contains(string(readme), want) || !strings.Contains(string(readme), "| `image.tag` | `\"v9.8.7\"` |") {
+		t.Errorf("README.md contradicts values.yaml: it lacks %s, or the tag (%v)", want, err)
+	}
 	leaving := regexp.MustCompile(`\]\(\.\.[^)]*\)`)
 	absolute := 0
 	for _, page := range pages {
@@ -78,12 +82,20 @@ func TestReleaseNotes(t *testing.T) {
 	if _, out, err := release(t, root, "release-notes", "VERSION=v9.8.7"); err == nil || !strings.Contains(out, `no section "## [9.8.7]"`) {
 		t.Errorf("a version without a section: got %v, %q", err, out)
 	}
-	dist, out, err := release(t, root, "release-notes", "VERSION=Unreleased")
+	changelog, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := regexp.MustCompile(`(?m)^## \[([^]]+)\].*\n+[^#\s]|^## \[([^]]+)\].*\n+### `).FindSubmatch(changelog)
+	if described == nil {
+		t.Fatal("CHANGELOG.md describes no version")
+	}
+	dist, out, err := release(t, root, "release-notes", "VERSION="+string(described[1])+string(described[2]))
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	notes, err := os.ReadFile(filepath.Join(dist, "notes.md"))
-	if err != nil || !strings.Contains(string(notes), "### Fixed") || strings.Contains(string(notes), "\n## [") {
+	if err != nil || !strings.Contains(string(notes), "### ") || strings.Contains(string(notes), "\n## [") {
 		t.Errorf("got notes %.80q, %v", notes, err)
 	}
 	workflow, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "release.yaml"))

@@ -91,11 +91,11 @@ func Parse(r *http.Request) (Call, *failure.Failure) {
 
 // allows returns a failure if the method is wrong or the request lacks an upgrade.
 //
-// With the API server's identity arrive both pods/exec and the node proxy, through which a user needs
-// only "get" on nodes/proxy of any node with this address for a GET request. kubectl's streams arrive with POST,
-// because API servers translate its WebSockets, but older WebSocket clients' streams arrive with GET. API
-// servers write the query of pods/exec, pods/attach and pods/portforward from the options, and drop the
-// query of an upgrade in the node proxy (kubernetes/kubernetes#77142). So a GET request needs a query.
+// A GET request for a stream needs a query. Users who may only get nodes/proxy can send GET requests
+// through the API server's node proxy, which have the API server's identity and must not open streams. The
+// node proxy drops the query of an upgrade (kubernetes/kubernetes#77142). kubectl's streams arrive as
+// POST, because API servers translate its WebSockets. The streams of older WebSocket clients arrive as
+// GET, with a query that the API server writes.
 func (c Call) allows(r *http.Request) *failure.Failure {
 	switch {
 	case !c.Streams() && r.Method != http.MethodGet, c.Streams() && r.Method != http.MethodPost && (r.Method != http.MethodGet || r.URL.RawQuery == ""):
