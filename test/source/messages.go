@@ -48,14 +48,18 @@ type follower struct {
 	found   map[string]inspection
 }
 
-// inspections returns all places in the program that inspect a message, except those in
-// package wording.
+// parsing lists the packages that may inspect messages: wording parses those of other programs, and
+// redact removes credentials from texts that leave the cluster.
+var parsing = []string{module + "internal/wording", module + "internal/cli/bundle/redact"}
+
+// inspections returns all places in the program that inspect a message, except those in the packages
+// of parsing.
 func inspections(p *program) []inspection {
 	f := &follower{program: p, holds: map[types.Object]bool{}, results: map[*types.Func]bool{}}
 	for f.changed = true; f.changed; {
 		f.changed, f.found = false, map[string]inspection{}
 		for fn, decl := range p.functions {
-			if fn.Pkg().Path() != module+"internal/wording" {
+			if !slices.Contains(parsing, fn.Pkg().Path()) {
 				f.function(fn, decl)
 			}
 		}

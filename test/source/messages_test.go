@@ -10,7 +10,6 @@ import (
 // inspectMessages lists the functions that inspect a message but do not base a decision on it, each
 // with its purpose. An unnecessary entry fails the test.
 var inspectMessages = map[string]string{
-	"internal/cli/bundle/redact.Text":         "removes credentials before a text leaves the cluster",
 	"internal/cli/tree/gather.Plain":          "puts text on one line, for a terminal",
 	"internal/cli/tree/render.Wrap":           "wraps text, for a terminal",
 	"internal/cli/why/diagnose.split":         "prints what happened and what to do on separate lines",

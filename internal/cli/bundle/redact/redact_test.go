@@ -42,9 +42,52 @@ func TestText(t *testing.T) {
 		"an address after a URL":            {"dial redis://:" + planted + "@cache:6379/0 from a@b", "dial redis://REDACTED@cache:6379/0 from a@b"},
 		"image digests are kept":            {"image@sha256:" + strings.Repeat("0f", 32), "image@sha256:" + strings.Repeat("0f", 32)},
 		"a sentence about tokens is kept":   {"the token expired. Create another one", "the token expired. Create another one"},
+		"a password before a digest":        {"pull https://user:" + planted + "@registry.example/img@sha256:0f0f failed", "pull https://REDACTED@registry.example/img@sha256:0f0f failed"},
+		"a password after a harmless URL":   {"https://a.example/go?to=https://user:" + planted + "@db", "https://a.example/go?to=https://REDACTED@db"},
+		"siblings of a nested block":        {"spec:\n  password: |\n    " + planted + "\n\n    " + planted + "\n  image: nginx\n  replicas: 3", "spec:\n  password: REDACTED\n  image: nginx\n  replicas: 3"},
+		"siblings of a block in a list":     {"- password: |-\n    " + planted + "\n  image: nginx\n- name: b", "- password: REDACTED\n  image: nginx\n- name: b"},
+		"siblings of a list":                {"tokens:\n- " + planted + "\n- x\nimage: nginx", "tokens:\n- REDACTED\nimage: nginx"},
+		"siblings of an indented list":      {"{\n  \"tokens\": [\n    \"" + planted + "\"\n  ],\n  \"image\": \"nginx\"\n}", "{\n  \"tokens\": REDACTED,\n  \"image\": \"nginx\"\n}"},
+		"what follows a map":                {"secrets:map[foo:" + planted + " bar:" + planted + "] driver:d", "secrets:REDACTED driver:d"},
+		"what follows a truncated line":     {`{"password":"` + planted + " x\nimage: nginx", `{"password":"REDACTED` + "\nimage: nginx"},
+		"what follows JSON nested twice":    {`"{\\\"token\\\":\\\"` + planted + ` x\\\",\\\"image\\\":\\\"nginx\\\"}"`, `"{\\\"token\\\":\\\"REDACTED\\\",\\\"image\\\":\\\"nginx\\\"}"`},
+		"what follows a quoted argument":    {`["--password","` + planted + ` x","--v=2"]`, `["--password","REDACTED","--v=2"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Text(tc.text)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTextKeeps checks that Text keeps names, hosts, images and reasons that are near a word for a secret.
+func TestTextKeeps(t *testing.T) {
+	digest := "@sha512:" + strings.Repeat("0f", 32)
+	for name, text := range map[string]string{
+		"a Secret's name":                "the pull-secret regcred was not found",
+		"a name that ends in secret":     "cluster38-kubeconfig-secret not found",
+		"a boolean flag":                 "specify --overwrite-secret to replace its credentials with a token",
+		"a flag for a Secret's name":     "--image-pull-secret regcred --kubeconfig-secret=cluster38",
+		"an interval":                    "--renew-tokens-after 0.5",
+		"pull secrets, YAML":             "imagePullSecrets:\n- name: regcred\n- name: other\nnodeName: a",
+		"pull secrets, JSON":             `{"imagePullSecrets":[{"name":"regcred"},{"name":"other"}],"nodeName":"a"}`,
+		"a volume, YAML":                 "- name: v\n  secret:\n    defaultMode: 420\n    secretName: regcred\n- name: w",
+		"a volume, JSON":                 `{"name":"v","secret":{"defaultMode":420,"secretName":"regcred"}}`,
+		"empty values":                   `{"tokens":[],"password":""}`,
+		"a URL with a scope":             "https://registry.npmjs.org/@scope/pkg",
+		"a URL with a scope and a port":  "http://verdaccio:4873/@scope/pkg",
+		"a URL with an address":          "https://api.example:6443/users/a@b.example",
+		"an image with a long digest":    "docker-pullable://registry.example/nginx" + digest,
+		"an image with a port":           "docker-pullable://registry:5000/nginx" + digest,
+		"a host":                         `{"level":"error","msg":"lookup pass: no such host"}`,
+		"a host with a port":             "dial auth:8080: connection refused",
+		"a reason":                       "auth: unknown user",
+		"a reason in the next line":      "cannot verify the token:\n\tthe issuer is unknown",
+		"an indented reason after a URL": "dial https://10.0.0.1:6443/api:\n\ttimeout",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(text, Text(text)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -91,6 +134,44 @@ func TestFormats(t *testing.T) {
 		"list of tokens":                                      `{"tokens":["` + s + `"]}`,
 		"tokens as string":                                    `{"tokens":"` + s + `"}`,
 		"zap console field":                                   "connect\t{\"dsn\": \"user:" + s + "@tcp(db:3306)/x\"}",
+		"URL before a digest":                                 "pull https://user:" + s + "@registry.example/img@sha256:0f0f failed",
+		"URL in a URL":                                        "https://a.example/go?to=https://user:" + s + "@db",
+		"URL, dotted user, password with /":                   "postgres://john.doe:1234/" + s + "@db:5432",
+		"driver, password with @":                             "user:p@" + s + "@tcp(db:3306)",
+		"flag, double quotes":                                 `--password "x ` + s + `"`,
+		"flag, single quotes":                                 "--password 'x " + s + "'",
+		"flag, JSON":                                          `["--password","` + s + `"]`,
+		"flag, JSON in JSON":                                  `"[\"--password\", \"` + s + `\"]"`,
+		"flag, indented JSON":                                 "\"--password\",\n  \"" + s + "\"",
+		"flag, YAML":                                          "args:\n- --password\n- " + s,
+		"flag, printed list":                                  "[--client-secret " + s + "]",
+		"environment variable, YAML":                          "- name: DB_PASSWORD\n  value: " + s,
+		"environment variable, JSON":                          `{"name":"DB_PASSWORD","value":"` + s + `"}`,
+		"block with a blank line":                             "a:\n  password: |\n    x\n\n    " + s + "\n  b: c",
+		"block, CRLF":                                         "password: |\r\n  x\r\n\r\n  " + s + "\r\n",
+		"string of several lines, YAML":                       "password: \"x\n  " + s + "\"",
+		"value in the next line":                              "password:\n  " + s,
+		"single quotes in single quotes, YAML":                "password: 'x''" + s + "'",
+		"list, YAML":                                          "tokens:\n- x\n- " + s,
+		"list in a list, YAML":                                "- tokens:\n  - x\n  - " + s,
+		"indented list, YAML":                                 "tokens:\n  - x\n  - " + s,
+		"list of maps, YAML":                                  "tokens:\n- name: a\n  value: " + s,
+		"map, YAML":                                           "credentials:\n  user: a\n  pw: " + s,
+		"indented list, JSON":                                 "\"tokens\": [\n \"" + s + "\"\n]",
+		"truncated list, JSON":                                "\"tokens\": [\n \"x\",\n \"" + s,
+		"bracket in a list":                                   `{"tokens":["]","` + s + `"]}`,
+		"map, JSON":                                           `{"secrets":{"foo":{"a":"x"},"bar":"` + s + `"}}`,
+		"printed map":                                         "secrets:map[foo:x bar:" + s + "]",
+		"printed list of strings":                             `Tokens:[]string{"x", "` + s + `"}`,
+		"printed map, short names":                            "map[auth:x pass:" + s + "]",
+		"YAML in one line, short name":                        "{user: a, pass: " + s + "}",
+		"truncated JSON":                                      `{"password":"x ` + s,
+		"truncated JSON in JSON":                              `"{\"password\":\"x ` + s,
+		"JSON nested twice":                                   `"{\\\"password\\\":\\\"x ` + s + `\\\"}"`,
+		"JSON nested twice, escaped quote":                    `"{\\\"password\\\":\\\"x\\\\\\\"` + s + `\\\"}"`,
+		"name after a name":                                   "password: token: " + s,
+		"user name and password":                              "auth=name:" + s,
+		"assignment in code":                                  `password := "` + s + `"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Text(text); strings.Contains(got, s) {

@@ -23,7 +23,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`(?i)\b(bearer|basic|negotiate)([ :=]+)["']?[A-Za-z0-9._~+/=-]{4,}`), "${1}${2}" + Redacted},
 	{regexp.MustCompile(`(?i)\b(authorization|proxy-authorization|cookie|set-cookie|x-auth-token|x-api-key)(["']?[ \t]*[:=][ \t]*)[^\r\n]*`), "${1}${2}" + Redacted},
 	// User and password of a database driver, as in user:password@tcp(db:3306).
-	{regexp.MustCompile(`[^\s"':@]+:[^\s"'@]+@(tcp|unix)\(`), Redacted + "@${1}("},
+	{regexp.MustCompile(`[^\s"':@]+:[^\s"']+@(tcp|unix)\(`), Redacted + "@${1}("},
 	// Tokens with a known form: of GitHub, GitLab, Slack, Vault, and AWS, with a secret after a slash.
 	{regexp.MustCompile(`\b(gh[opsur]_|github_pat_|glpat-|hv[brs]\.)[\w-]{16,}|\bxox[a-z]-[\w-]{8,}|\b(AKIA|ASIA)[A-Z0-9]{16}(/[^\s"']+)?`), Redacted},
 	// A Ceph key, whose name is too general for secretWords.
@@ -43,53 +43,68 @@ const secretNames = `pass|auth|otp|pin|dsn`
 
 var secretName = regexp.MustCompile(`(?i)` + secretWords + `|^(?:` + secretNames + `)$`)
 
-// assignment matches a name that identifies a secret, and its value. The name may be a JSON or YAML key,
-// a flag, or a parameter of a URL. A value in double quotes may contain escaped quotes. It may also be a
-// list, or a block of YAML.
-var assignment = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*|\b(?:` + secretNames + `)\b)(\\?["']?[ \t]*[:=][ \t]*)` +
-	`(\\"(?:[^"\\\r\n]|\\{2,}.)*\\"|"(?:[^"\\\r\n]|\\.)*"|'[^'\r\n]*'|\[[^\]\r\n]*\]|[|>][-+0-9]*[ \t]*(?:\r?\n[ \t]+[^\r\n]*)+|[^\s"',;&}\])]+)`)
+// shortName matches a name that is also an ordinary word or the name of a host.
+var shortName = regexp.MustCompile(`(?i)^(?:` + secretNames + `)$`)
 
-// flag matches a flag that identifies a secret, and its value in the next argument.
-var flag = regexp.MustCompile(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*)([ \t]+)([^\s"'-][^\s"']*)`)
+// keys match a name that may identify a secret, and what separates it from its value.
+var keys = []*regexp.Regexp{
+	// A flag, and its value in the next argument. Words such as pull-secret are not flags.
+	regexp.MustCompile(`(?i)(?:^|[^\w.-])(--?[\w-]*(?:` + secretWords + `)[\w-]*)([ \t]+|[ \t]*\r?\n[ \t]*-[ \t]+)[^\s-]`),
+	// The same in quotes, as in JSON. The value must be in quotes too, because a sentence may quote a flag.
+	regexp.MustCompile(`(?i)["'](--?[\w-]*(?:` + secretWords + `)[\w-]*)(\\*["'](?:,|[ \t]|\r?\n[ \t]*-)\s*)\\*["'][^-]`),
+	// An environment variable of a container.
+	regexp.MustCompile(`(?i)\bname\\*["']?:[ \t]*\\*["']?([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\*["']?,?\s*\\*["']?value\\*["']?:[ \t]*)`),
+	// A key of JSON or YAML, a variable, a flag, or a parameter of a URL.
+	regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*|\b(?:` + secretNames + `)\b)(\\*["']?[ \t]*[:=]+>?[ \t]*)`),
+}
 
 // userinfo matches a URL up to its last @, and what follows.
-var userinfo = regexp.MustCompile(`://[^\s"'<>\\]*@([^\s"'<>\\@]*)`)
+var userinfo = regexp.MustCompile(`[\w+.-]*://[^\s"'<>\\]*@([^\s"'<>\\@]*)`)
+
+// digest matches the digest of an image at the end of a URL.
+var digest = regexp.MustCompile(`@sha\d+:[^@]*$`)
+
+// host matches the start of a URL whose @ is in its path. Others with a slash before the @ may have
+// it in a password, as in postgres://john.doe:1/2@db.
+var host = regexp.MustCompile(`(?i)^(?:https?://(?:[\w-]+\.)+[\w-]+(?::\d{1,5})?/|[^:]*://(?:[\w-]+\.)+[\w-]+/|[^:]*://[\w-]+(?::\d{1,5})?/@)`)
 
 // harmless lists suffixes of names whose values are not secret, such as names of objects and times.
 var harmless = []string{"name", "names", "ref", "refs", "namespace", "lifetime", "expires", "expiry", "count", "type", "audience", "automountserviceaccounttoken"}
+
+// harmlessFlag matches flags that have no value, and flags for the name of a Secret.
+var harmlessFlag = regexp.MustCompile(`^--?(?:(?:overwrite|with|without|no|enable|disable|skip|allow|show|renew|rotate)-|[\w-]*(?:pull|kubeconfig|tls)-secrets?$)`)
 
 // Text replaces all credentials that it recognizes in a text.
 func Text(text string) string {
 	for _, p := range patterns {
 		text = p.match.ReplaceAllString(text, p.with)
 	}
-	text = userinfo.ReplaceAllStringFunc(text, func(found string) string {
-		host := userinfo.FindStringSubmatch(found)[1]
-		if strings.HasPrefix(host, "sha256:") { // the digest of an image
-			return found
-		}
-		return "://" + Redacted + "@" + host
-	})
-	for _, named := range []*regexp.Regexp{flag, assignment} {
-		text = named.ReplaceAllStringFunc(text, func(found string) string {
-			parts := named.FindStringSubmatch(found)
-			if !sensitive(parts[1]) {
-				return found
-			}
-			quote := quotes.FindString(parts[3])
-			return parts[1] + parts[2] + quote + Redacted + quote
-		})
+	text = removeUserinfo(text)
+	for _, key := range keys {
+		text = removeValues(text, key)
 	}
 	return text
 }
 
-// quotes matches the opening quote of a value.
-var quotes = regexp.MustCompile(`^\\?["']`)
+// removeUserinfo replaces users and passwords in URLs.
+func removeUserinfo(text string) string {
+	return userinfo.ReplaceAllStringFunc(text, func(found string) string {
+		if at := digest.FindStringIndex(found); at != nil {
+			return removeUserinfo(found[:at[0]]) + found[at[0]:]
+		}
+		if start := host.FindString(found); start != "" { // another URL may follow
+			return start + removeUserinfo(found[len(start):])
+		}
+		scheme, _, _ := strings.Cut(found, "://")
+		return scheme + "://" + Redacted + "@" + userinfo.FindStringSubmatch(found)[1]
+	})
+}
 
 // sensitive reports whether a name identifies a secret.
 func sensitive(name string) bool {
 	name = strings.ToLower(name)
-	return secretName.MatchString(name) && !slices.ContainsFunc(harmless, func(end string) bool { return strings.HasSuffix(name, end) })
+	return secretName.MatchString(name) && !harmlessFlag.MatchString(name) &&
+		!slices.ContainsFunc(harmless, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // Known replaces values that are known to be secret.
