@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -204,6 +206,10 @@ func (r *run) restoreSecret(ctx context.Context, written []byte) (bool, error) {
 	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
 }
 
+// againstManager is the backoff after conflicts, in all about five seconds. The manager writes the status several
+// times in a row while it connects again with the new Secret.
+var againstManager = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.1}
+
 func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 	cr := r.registration()
 	if r.before == nil {
@@ -222,7 +228,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 	wanted := cr.Spec.DeepCopy()
 	// The manager may write the status at any time, so only a changed spec is a conflict.
 	write := func() error {
-		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		return retry.RetryOnConflict(againstManager, func() error {
 			var now v1alpha1.ClusterRegistration
 			if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &now); err != nil {
 				return err
