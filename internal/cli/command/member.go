@@ -56,7 +56,7 @@ func (m *Member) Config(env *Env) (*rest.Config, error) {
 	rules.ExplicitPath = cmp.Or(m.Kubeconfig, *env.Host.KubeConfig)
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: m.Context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("load the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
+		return nil, fmt.Errorf("read the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 	}
 	config.Timeout = callTimeout
 	if err := rest.LoadTLSFiles(config); err != nil {
