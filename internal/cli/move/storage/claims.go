@@ -20,7 +20,8 @@ import (
 
 // ProveManifest makes sure that the command creates no claim of a tenant's choice: a tenant can write
 // the record. While the claim with the old disk exists, its manifest is that of the claim. Afterwards,
-// the recorded one must fit the volume for which the command creates it (reserve), which a tenant cannot write.
+// the recorded one must fit the old disk's volume, and the volume for which the command creates it (reserve). A tenant
+// cannot write volumes.
 func (w *Writer) ProveManifest(ctx context.Context, r *record.Record) error {
 	claim, err := w.host.Claim(ctx, w.claim)
 	if err != nil {
@@ -31,7 +32,19 @@ func (w *Writer) ProveManifest(ctx context.Context, r *record.Record) error {
 		return nil
 	}
 	r.Claim = record.Manifest(r.Claim)
-	return nil
+	pv, err := w.FindVolume(ctx, r.Old)
+	if err != nil || pv == nil {
+		return err
+	}
+	return w.proveFit(r, pv)
+}
+
+// proveFit returns an error if the recorded claim does not fit a volume.
+func (w *Writer) proveFit(r *record.Record, pv *corev1.PersistentVolume) error {
+	if r.Fits(pv) {
+		return nil
+	}
+	return fmt.Errorf("volume %q has another class or mode than the claim in the record, ConfigMap %q, so somebody changed the record. Correct the claim in the ConfigMap", pv.Name, record.ConfigMapName(w.claim))
 }
 
 // Bind creates the claim of a move for an unused volume, waits until it is bound, and returns its

@@ -131,8 +131,8 @@ func (w *Writer) reserve(ctx context.Context, r *record.Record, d record.Disk) e
 		return err
 	}
 	return w.patchVolume(ctx, d, "reserve it for the claim", func(pv *corev1.PersistentVolume) error {
-		if !r.Fits(pv) {
-			return fmt.Errorf("volume %q has another class or mode than the claim in the record, ConfigMap %q, so somebody changed the record. Correct the claim in the ConfigMap", d.Name, record.ConfigMapName(w.claim))
+		if err := w.proveFit(r, pv); err != nil {
+			return err
 		}
 		r.Retain(pv)
 		pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: w.host.Namespace, Name: w.claim}
