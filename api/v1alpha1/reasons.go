@@ -334,8 +334,7 @@ const (
 	// of its leaf Pod. To do: nothing.
 	ReasonPushed = "Pushed"
 	// ReasonWithdrawn: Xylem withdrew the Pod, or a request for its volume, from the member. The message
-	// shows why. To do:
-	// nothing.
+	// shows why. To do: nothing.
 	ReasonWithdrawn = "Withdrawn"
 	// ReasonDaemonSet: Xylem does not push Pods of DaemonSets. To do: run the DaemonSet in
 	// the member, or exclude nodes with the label xylem.io/virtual-node=true.

@@ -70,7 +70,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
 	flags := c.Flags()
-	r.admin.AddFlags(flags, "the command labels the member's volume as this user.")
+	r.admin.AddFlags(flags, "Path to an admin kubeconfig for the member: the command labels the member's volume as this user.")
 	flags.StringVar(&r.name, "name", "", "Name of the PersistentVolume in the host. Default: VOLUME.")
 	flags.StringVar(&r.class, "class", "", "StorageClass of the PersistentVolume in the host. Default: the class that maps to VOLUME's class in the member.")
 	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim in the host that can use the volume. Default: any matching claim.")

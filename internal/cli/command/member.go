@@ -26,15 +26,15 @@ func HostAccount(hostID string) string { return MemberAccount + "-host-" + hostI
 // while the user is still waiting.
 const callTimeout = 15 * time.Second
 
-// Member contains the flags for the credentials of a member's admin.
+// Member contains the flags for the user's own credentials for a member.
 type Member struct {
 	// Kubeconfig is the path of a file. Context is one of its contexts, by default its current one.
 	Kubeconfig, Context string
 }
 
-// AddFlags adds the flags.
-func (m *Member) AddFlags(flags *pflag.FlagSet, purpose string) {
-	flags.StringVar(&m.Kubeconfig, "member-kubeconfig", "", "Path to an admin kubeconfig for the member: "+purpose)
+// AddFlags adds the flags. usage describes the kubeconfig.
+func (m *Member) AddFlags(flags *pflag.FlagSet, usage string) {
+	flags.StringVar(&m.Kubeconfig, "member-kubeconfig", "", usage)
 	flags.StringVar(&m.Context, "member-context", "", "Context for the member in --member-kubeconfig or, if that is not set, in kubectl's own kubeconfig.")
 }
 

@@ -76,7 +76,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
 	flags := c.Flags()
-	r.admin.AddFlags(flags, "the command deletes the objects that kubectl xylem register created in the member.")
+	r.admin.AddFlags(flags, "Path to an admin kubeconfig for the member: the command deletes the objects that kubectl xylem register created in the member.")
 	flags.StringVar(&r.policy, "policy", "", "What to do with claims and volumes in the member: Retain keeps them, Drain waits until the last claim is deleted. Default: the registration's spec.deregistration.")
 	r.dry.AddFlag(c, "show the changes without making them.", "also let the host validate the deletion.")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not prompt for confirmation before Pods in the member are evicted.")

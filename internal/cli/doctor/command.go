@@ -74,8 +74,7 @@ toDo), missing and counts. Later versions may add fields, but never rename field
 // AddWayFlags adds the flags that select how to connect to members.
 func AddWayFlags(c *cobra.Command, way *collect.Way) {
 	c.Flags().BoolVar(&way.HostOnly, "host-only", false, "Do not use the registrations' kubeconfigs to connect to members.")
-	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig for a member.")
-	c.Flags().StringVar(&way.Context, "member-context", "", "Context for the member in --member-kubeconfig or, if that is not set, in kubectl's own kubeconfig.")
+	way.AddFlags(c.Flags(), "Your own kubeconfig for a member.")
 }
 
 // Examine checks the installation.

@@ -101,7 +101,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
 	flags := c.Flags()
-	r.admin.AddFlags(flags, "the command creates objects in the member as this user.")
+	r.admin.AddFlags(flags, "Path to an admin kubeconfig for the member: the command creates objects in the member as this user.")
 	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, if it differs from the address in the member's kubeconfig.")
 	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the manager expects in the certificate of the member's API server, if it differs from the host name in the address.")
 	flags.BoolVar(&r.Prepared, "member-prepared", false, "The member already has the required objects, for example from the chart xylem-member: create nothing there, and only request a token.")

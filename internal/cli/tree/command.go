@@ -70,8 +70,7 @@ meaning. With --watch, they print an object whenever it changes.`,
 // AddWayFlags adds the flags that select how to connect to members.
 func AddWayFlags(c *cobra.Command, way *gather.Way) {
 	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs. This requires permission to read the Secrets that contain them.")
-	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig for the member.")
-	c.Flags().StringVar(&way.Context, "member-context", "", "Context for the member in --member-kubeconfig or, if that is not set, in kubectl's own kubeconfig.")
+	way.AddFlags(c.Flags(), "Your own kubeconfig for the member.")
 }
 
 // Asked is what is known about the requested object.

@@ -25,10 +25,11 @@ import (
 func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selector, error) {
 	var obj client.Object
 	var w workload
+	var read func() // fills w from obj
 	switch t.kind {
 	case kindDeployment:
 		d := &appsv1.Deployment{}
-		obj, w.read = d, func() {
+		obj, read = d, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(d.Spec.Replicas, 1), d.Status.ReadyReplicas, d.Spec.Selector
 			for _, c := range d.Status.Conditions {
 				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
@@ -36,17 +37,17 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 		}
 	case kindStatefulSet:
 		s := &appsv1.StatefulSet{}
-		obj, w.read = s, func() {
+		obj, read = s, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(s.Spec.Replicas, 1), s.Status.ReadyReplicas, s.Spec.Selector
 		}
 	case kindDaemonSet:
 		d := &appsv1.DaemonSet{}
-		obj, w.read = d, func() {
+		obj, read = d, func() {
 			w.wanted, w.ready, w.selector = d.Status.DesiredNumberScheduled, d.Status.NumberReady, d.Spec.Selector
 		}
 	case kindReplicaSet:
 		s := &appsv1.ReplicaSet{}
-		obj, w.read = s, func() {
+		obj, read = s, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(s.Spec.Replicas, 1), s.Status.ReadyReplicas, s.Spec.Selector
 			for _, c := range s.Status.Conditions {
 				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
@@ -54,7 +55,7 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 		}
 	case kindJob:
 		j := &batchv1.Job{}
-		obj, w.read = j, func() {
+		obj, read = j, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(j.Spec.Completions, 1), j.Status.Succeeded, j.Spec.Selector
 			for _, c := range j.Status.Conditions {
 				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
@@ -71,7 +72,7 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 	if err := r.get(ctx, t, obj); err != nil {
 		return nil, nil, err
 	}
-	w.read()
+	read()
 	pods, err := metav1.LabelSelectorAsSelector(w.selector)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the selector of %s %q: %w", t.kind, obj.GetName(), err)
@@ -81,7 +82,6 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 
 // workload is what a tree needs of a workload.
 type workload struct {
-	read func()
 	// ready is the number of ready Pods, or of those of a Job that succeeded.
 	wanted, ready int32
 	selector      *metav1.LabelSelector

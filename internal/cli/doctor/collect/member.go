@@ -38,8 +38,8 @@ const (
 
 // Way defines how to connect to members.
 type Way struct {
-	// Kubeconfig and Context select the user's own credentials for one member. They can be empty.
-	Kubeconfig, Context string
+	// Member selects the user's own credentials for one member, if any.
+	command.Member
 	// HostOnly skips all members that would be read with their registrations' kubeconfigs.
 	HostOnly bool
 }
@@ -64,11 +64,10 @@ func Facts(ctx context.Context, env *command.Env, way Way) (*facts.Facts, error)
 
 // ownConfig returns the user's own kubeconfig for a member, or nil.
 func ownConfig(env *command.Env, way Way) (*rest.Config, error) {
-	own := command.Member{Kubeconfig: way.Kubeconfig, Context: way.Context}
-	if !own.Given() {
+	if !way.Given() {
 		return nil, nil
 	}
-	return own.Config(env)
+	return way.Config(env)
 }
 
 // readMembers reads the members of all registrations, and the one that the user's own kubeconfig

@@ -19,19 +19,16 @@ import (
 
 // Way defines how to connect to members.
 type Way struct {
-	// Kubeconfig and Context select the user's own credentials for one member. They can be empty.
-	Kubeconfig, Context string
+	// Member selects the user's own credentials for one member, if any.
+	command.Member
 	// Live uses the registrations' own kubeconfigs.
 	Live bool
 }
 
-// given reports whether the user specified their own credentials.
-func (w Way) given() bool { return w.Kubeconfig != "" || w.Context != "" }
-
 // ReadMembers reads the objects of the members that the Way gives access to.
 func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) error {
 	own := ""
-	if w.given() {
+	if w.Given() {
 		var err error
 		if own, err = g.readOwn(ctx, env, w); err != nil {
 			return err
@@ -58,7 +55,7 @@ func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 
 // readOwn reads the member that the user's own kubeconfig points to, and returns its cluster ID.
 func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (string, error) {
-	config, err := (&command.Member{Kubeconfig: w.Kubeconfig, Context: w.Context}).Config(env)
+	config, err := w.Config(env)
 	if err != nil {
 		return "", err
 	}

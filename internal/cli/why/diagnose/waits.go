@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
@@ -58,7 +56,7 @@ func (w *walk) claimWaits(c *gather.ClaimFacts) (waits, toDo string) {
 // consumerWaits returns what the first consumer of a claim waits for, if the claim waits for the
 // scheduler's choice of a node. It returns "" if that Pod is the subject.
 func (w *walk) consumerWaits(c *gather.ClaimFacts) (waits, toDo string) {
-	if c.Class == nil || ptr.Deref(c.Class.VolumeBindingMode, "") != storagev1.VolumeBindingWaitForFirstConsumer {
+	if c.Class == nil || !hostclass.WaitsForConsumer(c.Class) {
 		return "", ""
 	}
 	for _, p := range w.pods() {
