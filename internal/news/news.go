@@ -12,9 +12,9 @@ import (
 // events for an hour only (kube-apiserver's default of --event-ttl).
 const Again = 45 * time.Minute
 
-// remembered is the maximum number of states that are remembered. The event of a forgotten one may be
+// capacity is the maximum number of states that are remembered. The event of a forgotten one may be
 // repeated earlier, like all of them after a restart of the manager.
-const remembered = 4096
+const capacity = 4096
 
 // News remembers the last event about each state.
 type News struct {
@@ -28,7 +28,7 @@ type told struct {
 }
 
 // New returns a News without events.
-func New(c clock.PassiveClock) *News { return &News{c, lru.New(remembered)} }
+func New(c clock.PassiveClock) *News { return &News{c, lru.New(capacity)} }
 
 // Due reports whether an event is due, and counts it as emitted: what it says differs from the last
 // event about this state, or that event is too old. It also returns when the next one is due, because
@@ -43,9 +43,8 @@ func (n *News) Due(state lru.Key, what any) (due bool, again time.Duration) {
 
 // Told returns when an event is due, or 0 if it is due now.
 func (n *News) Told(state lru.Key, what any) time.Duration {
-	value, _ := n.last.Get(state)
-	last, known := value.(told)
-	if !known || last.what != what {
+	last, known := n.remembered(state, what)
+	if !known {
 		return 0
 	}
 	return max(0, Again-n.clock.Since(last.at))
@@ -53,13 +52,19 @@ func (n *News) Told(state lru.Key, what any) time.Duration {
 
 // Lasted returns for how long a state has lasted, which is zero at the first call.
 func (n *News) Lasted(state lru.Key, what any) time.Duration {
-	value, _ := n.last.Get(state)
-	last, known := value.(told)
-	if !known || last.what != what {
+	last, known := n.remembered(state, what)
+	if !known {
 		last = told{what, n.clock.Now()}
 		n.last.Add(state, last)
 	}
 	return n.clock.Since(last.at)
+}
+
+// remembered returns what is remembered about a state, if it is still the same.
+func (n *News) remembered(state lru.Key, what any) (told, bool) {
+	value, _ := n.last.Get(state)
+	last, known := value.(told)
+	return last, known && last.what == what
 }
 
 // Forget makes the next event about a state due.

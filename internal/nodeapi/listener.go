@@ -105,8 +105,8 @@ type accepted struct {
 	left     bool // no longer counts; protected by listener.mu
 }
 
-// identified stops counting the connection as unknown. The caller must hold the listener's lock.
-func (c *accepted) identified() {
+// noLongerUnknown stops counting the connection as unknown. The caller must hold the listener's lock.
+func (c *accepted) noLongerUnknown() {
 	l := c.listener
 	i := slices.Index(l.unknown, c)
 	if i < 0 {
@@ -120,7 +120,7 @@ func (c *accepted) identified() {
 
 // leave stops counting the connection. The caller must hold the listener's lock.
 func (c *accepted) leave() {
-	c.identified()
+	c.noLongerUnknown()
 	if !c.left {
 		c.left = true
 		c.listener.total--
@@ -131,7 +131,7 @@ func (c *accepted) leave() {
 func (c *accepted) authorized() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	c.identified()
+	c.noLongerUnknown()
 }
 
 // Close implements net.Conn.

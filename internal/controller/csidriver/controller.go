@@ -110,9 +110,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
-	rules, err := r.rules(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
+	rules := ""
+	if tracked(request.Name) {
+		if rules, err = r.rules(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	switch d := decide(request.Name, driver, complete, rules); d.do {

@@ -80,8 +80,9 @@ func decide(name string, driver *storagev1.CSIDriver, complete bool, rules strin
 		setRules(after, rules)
 		return decision{do: create, after: after}
 	}
-	after := driver.DeepCopy()
-	ruled := setRules(after, rules)
+	onlyRules := driver.DeepCopy()
+	ruled := setRules(onlyRules, rules)
+	after := onlyRules.DeepCopy()
 	var wrong []string
 	set := func(name string, field **bool, want bool) {
 		if *field == nil || **field != want {
@@ -105,8 +106,7 @@ func decide(name string, driver *storagev1.CSIDriver, complete bool, rules strin
 	case driver.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
 		d := decision{do: report, wrong: strings.Join(wrong, ", ")}
 		if ruled {
-			d.after = driver.DeepCopy()
-			setRules(d.after, rules)
+			d.after = onlyRules
 		}
 		return d
 	case immutable:
