@@ -1,12 +1,16 @@
 package image
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
@@ -104,5 +108,54 @@ func TestReleaseNotes(t *testing.T) {
 	}
 	if check, build := strings.Index(string(workflow), "make release-notes"), strings.Index(string(workflow), "make release IMG"); check < 0 || build < check {
 		t.Error("the workflow does not check the notes before it builds the release")
+	}
+}
+
+// TestWorkflows checks that workflows use actions by their commit, and that a job with rights runs neither
+// code of the repository nor its tools, which could use these rights.
+func TestWorkflows(t *testing.T) {
+	root, err := kubebin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found %d workflows: %v", len(files), err)
+	}
+	pinned := regexp.MustCompile(`^[^@]+@[0-9a-f]{40}$`)
+	runsCode := regexp.MustCompile(`(?m)(^|[;&|(]|\s)(make|go) `)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var workflow struct {
+			Permissions map[string]string
+			Jobs        map[string]struct {
+				Permissions map[string]string
+				Environment string
+				Steps       []struct{ Uses, Run string }
+			}
+		}
+		if err := yaml.Unmarshal(text, &workflow); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if len(workflow.Permissions) == 0 || slices.Contains(slices.Collect(maps.Values(workflow.Permissions)), "write") {
+			t.Errorf("%s: all jobs have rights, or the repository's default: %v", file, workflow.Permissions)
+		}
+		for name, job := range workflow.Jobs {
+			rights := slices.Contains(slices.Collect(maps.Values(job.Permissions)), "write")
+			if rights && job.Environment == "" {
+				t.Errorf("%s: job %s has rights, but no protected environment", file, name)
+			}
+			for _, step := range job.Steps {
+				if step.Uses != "" && !pinned.MatchString(step.Uses) {
+					t.Errorf("%s: job %s uses %q: name the commit, because others can move a tag", file, name, step.Uses)
+				}
+				if rights && (runsCode.MatchString(step.Run) || strings.HasPrefix(step.Uses, "actions/checkout")) {
+					t.Errorf("%s: job %s has rights and runs code of the repository: %s%s", file, name, step.Uses, step.Run)
+				}
+			}
+		}
 	}
 }

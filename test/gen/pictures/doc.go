@@ -8,5 +8,6 @@
 //
 // With --recording FILE, it first extracts that part from FILE, which the demo writes if
 // DEMO_RECORD names it. `make demo-recording` does both. With --verify, it writes nothing and
-// fails if a picture differs from its source.
+// fails if a picture differs from its source. With --chromium, it renders the pictures in that
+// browser and fails if a text loses its spaces, leaves the picture or overlaps another text.
 package main

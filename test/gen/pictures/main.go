@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"text/template"
 )
 
@@ -23,11 +26,39 @@ const (
 func main() {
 	from := flag.String("recording", "", "Output of the demo, from which to extract the recording before drawing.")
 	verify := flag.Bool("verify", false, "Write nothing; fail if a picture differs from its source.")
+	chromium := flag.String("chromium", "", "Chromium's executable, in which to render the pictures and check their texts, instead of drawing them.")
 	flag.Parse()
-	if err := run(directory, *from, *verify); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var err error
+	if *chromium != "" {
+		err = readable(ctx, directory, *chromium)
+	} else {
+		err = run(directory, *from, *verify)
+	}
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "pictures:", err)
 		os.Exit(1)
 	}
+}
+
+// readable renders every picture, and checks that its texts can be read.
+func readable(ctx context.Context, dir, chromium string) error {
+	pictures, err := draw(dir)
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for path, picture := range pictures {
+		r, err := render(ctx, chromium, picture)
+		if err == nil {
+			err = r.check()
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 func run(dir, from string, verify bool) error {

@@ -25,10 +25,11 @@ const (
 // verdict.
 var sections = []string{"A claim and a Deployment"}
 
-const (
-	sectionMark = "== "
-	verdict     = "checks passed"
-)
+// verdict is a part of the last line of the recording.
+const verdict = "checks passed"
+
+// sectionMark matches the line that begins a section: its number, unless it has none, and its title.
+var sectionMark = regexp.MustCompile(`^== (?:\d+ of \d+: )?(.*)`)
 
 // sgr matches an SGR sequence, which changes the style of the text after it.
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
@@ -42,9 +43,8 @@ func excerpt(output string) (string, error) {
 	in, found, ended := false, 0, false
 	for line := range strings.Lines(output) {
 		line = strings.TrimRight(line, " \r\n")
-		title, begins := strings.CutPrefix(plain(line), sectionMark)
-		if begins {
-			in = slices.ContainsFunc(sections, func(s string) bool { return strings.HasPrefix(title, s) })
+		if title := sectionMark.FindStringSubmatch(plain(line)); title != nil {
+			in = slices.ContainsFunc(sections, func(s string) bool { return strings.HasPrefix(title[1], s) })
 			if in {
 				found++
 			}

@@ -13,8 +13,8 @@ import (
 )
 
 func TestExcerpt(t *testing.T) {
-	const output = "intro\n\n\x1b[1m== Clusters\x1b[0m\nup\n\n\x1b[1m== A claim and a Deployment, here\x1b[0m\n  applied \n\x1b[1m== Next\x1b[0m\nno\n"
-	const want = "\x1b[1m== A claim and a Deployment, here\x1b[0m\n  applied\n\x1b[32mAll 7 checks passed\x1b[0m, after 9 s.\n"
+	const output = "intro\n\n\x1b[1m== 1 of 3: Clusters\x1b[0m\nup\n\n\x1b[1m== 2 of 3: A claim and a Deployment, here\x1b[0m\n  applied \n\x1b[1m== 3 of 3: Next\x1b[0m\nno\n\n\x1b[1m== Summary\x1b[0m\nno\n"
+	const want = "\x1b[1m== 2 of 3: A claim and a Deployment, here\x1b[0m\n  applied\n\x1b[32mAll 7 checks passed\x1b[0m, after 9 s.\n"
 	tests := map[string]struct {
 		output, want string
 		fails        bool
