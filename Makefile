@@ -10,6 +10,7 @@ IMG ?=
 IMAGE := $(or $(IMG),xylem:dev)
 BASE ?= scratch
 CONTAINER_TOOL ?= docker
+CHROMIUM ?= chromium
 # The targets install, deploy and run use kubectl's current cluster.
 KUBECTL ?= kubectl
 # Architecture of the image's binary, and architectures of the images in a release.
@@ -24,7 +25,7 @@ UNIT_TIMEOUT ?= 30m
 MODELS_TIMEOUT ?= 2h
 MUTANTS_TIMEOUT ?= 5h
 INTEGRATION_TIMEOUT ?= 90m
-# Number of other suites that run at a time. With three, two processors are too busy for the attacks.
+# Number of other suites that run at a time (test-all chooses it by the available memory).
 INTEGRATION_PACKAGES ?= 2
 # Number of processes that run the stories in parallel, each with its own clusters (test and test-all choose it by the
 # available memory), and additional flags for ginkgo, such as STORIES_FLAGS='--focus promise'.
@@ -298,6 +299,10 @@ demo-recording: ## Run the demo, and draw the README's picture of a terminal fro
 	@mkdir -p $(DIST)
 	DEMO_EXIT=1 DEMO_RECORD='$(DIST)/demo.txt' $(MAKE) --no-print-directory demo
 	@go run ./test/gen/pictures --recording '$(DIST)/demo.txt'
+
+.PHONY: check-pictures
+check-pictures: ## Render the pictures in Chromium, and check that their texts can be read.
+	@go run ./test/gen/pictures --chromium '$(CHROMIUM)'
 
 .PHONY: pictures
 pictures: ## Draw the pictures in .github/images from their sources.

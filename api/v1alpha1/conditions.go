@@ -27,8 +27,8 @@ const (
 	// if Xylem cannot determine it. Ready does not depend on it.
 	ConditionPolicyEnforced = "PolicyEnforced"
 	// ConditionNamespacesAdmitted: all of the host's claims and Pods in the member are in namespaces
-	// that the registration admits. Only set while spec.namespaces has rules. Ready does not depend
-	// on it.
+	// that the registration admits. Only set while spec.namespaces has rules, or lifts a default one.
+	// Ready does not depend on it.
 	ConditionNamespacesAdmitted = "NamespacesAdmitted"
 	// ConditionReady summarizes the other conditions. During deletion, it shows what the deletion
 	// is waiting for.

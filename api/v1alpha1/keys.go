@@ -136,7 +136,8 @@ const (
 
 	// AnnotationLeafUID, on root Pods with the condition Pushed, is the UID of the leaf Pod that runs
 	// or ran. Such a Pod never gets another leaf. Xylem writes it in the same request as the
-	// condition, and removes it if it withdraws the leaf before the host binds the Pod.
+	// condition, and clears it if it withdraws the leaf before the host binds the Pod. It has no
+	// meaning without the condition, or if it is empty.
 	AnnotationLeafUID = Prefix + "leaf-uid"
 
 	// AnnotationReclaimPolicy, on stamped leaf PVs, is their original reclaim policy in the member.
@@ -158,8 +159,8 @@ const (
 	// in the status.
 	AnnotationAttributesClasses = Prefix + "attributes-classes"
 
-	// AnnotationPushed, on leaf Pods, contains the values of the mutable fields that Xylem pushed, to
-	// distinguish the root's changes from the member's.
+	// AnnotationPushed, on leaf Pods and leaf claims, contains the values of the mutable fields that Xylem
+	// pushed, to distinguish the root's changes from the member's.
 	AnnotationPushed = Prefix + "pushed"
 
 	// AnnotationNodeSpec, on virtual nodes, contains the labels and taints that the registration last
@@ -359,8 +360,9 @@ const (
 // cannot push the Pod.
 const PodPushed corev1.PodConditionType = Prefix + "Pushed"
 
-// PodPlaceable shows, while it is False, why a root Pod that uses a claim of one of Xylem's classes
-// is unschedulable. It exists only while there is something to report.
+// PodPlaceable shows, while it is False, why a root Pod is unschedulable that uses a claim of one of
+// Xylem's classes, or that a rule such as anti-affinity keeps off virtual nodes. It exists only while there
+// is something to report.
 const PodPlaceable corev1.PodConditionType = Prefix + "Placeable"
 
 // NodeMemberAway is True, with the cause, once the member of a virtual node has been away for

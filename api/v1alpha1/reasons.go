@@ -9,12 +9,12 @@ package v1alpha1
 // name.
 const (
 	// ReasonRefusedByMember: the member's API server rejects an object that Xylem pushes, or a change
-	// to a running Pod or to a volume, because of a quota, Pod Security, an admission policy or a
-	// webhook, or because a webhook does not respond. The message quotes the member's response. A
-	// running Pod runs without the change, and Xylem retries. To do: for a running Pod, undo the
-	// change, or ask the member's admin to change the policy. Otherwise, do nothing if another member
-	// is suitable: Xylem tries that member after the class's xylem.io/placement-timeout. If none is,
-	// remove the cause that the message names.
+	// to a running Pod or to a volume, because of a quota, Pod Security, an admission policy, a webhook or
+	// a missing permission, or because a webhook does not respond. The message quotes the member's
+	// response. A running Pod runs without the change, and Xylem retries. To do: for a running Pod or a
+	// volume, undo the change, or ask the member's admin to remove the cause. Otherwise, do nothing if
+	// another member is suitable: Xylem tries that member after the class's xylem.io/placement-timeout. If
+	// none is, remove the cause that the message names.
 	ReasonRefusedByMember = "RefusedByMember"
 	// ReasonRefusedByHost: the host's API server repeatedly rejects a write that Xylem must make for
 	// the claim or Pod, because of an admission policy, a webhook or a missing permission. The message
@@ -63,10 +63,10 @@ const (
 	// ReasonOutOfSpace: the member's driver reports that it is out of space. To do: nothing, if
 	// another member is suitable. Otherwise, free or add capacity in the member.
 	ReasonOutOfSpace = "OutOfSpace"
-	// ReasonNotScheduled: the claim is selected for a member in which the scheduler does not place
-	// the claim's Pod, for example because the Pod was replaced, or the member was cordoned. To do:
-	// nothing, if another member is suitable. Xylem tries that member after the class's
-	// xylem.io/placement-timeout. The Pod's events show why the scheduler does not place the Pod.
+	// ReasonNotScheduled: the claim is selected for a member in which the scheduler does not place the
+	// claim's Pod, for example because the member was cordoned, or no node suits a claim without a Pod.
+	// To do: nothing, if another member is suitable: Xylem tries that member after the class's
+	// xylem.io/placement-timeout. The Pod's events show the cause. Without a Pod, follow the message.
 	ReasonNotScheduled = "NotScheduledThere"
 	// ReasonNamespaceConflict: the member has a namespace with the same name that does not belong
 	// to this host. To do: ask the member's admin to label the namespace xylem.io/host=<host
@@ -399,8 +399,9 @@ const (
 	// ReasonVolumesApart: no member can reach all volumes of the Pod. To do: use claims whose volumes
 	// are in the same member.
 	ReasonVolumesApart = "VolumesApart"
-	// ReasonNoMemberFits: every member lacks something that the Pod needs. The message shows the
-	// cause for each member. To do: remove the cause in one of the members.
+	// ReasonNoMemberFits: every member lacks something that the Pod needs, and the message shows the
+	// cause for each member. Or the host's scheduler excludes virtual nodes because of a rule, such as
+	// anti-affinity by host name: each member is one node for it. To do: follow the message.
 	ReasonNoMemberFits = "NoMemberFits"
 	// ReasonFieldsLeftOut: the Pod runs in the member without the fields that the message names. To
 	// do: nothing, if the Pod does not need these fields. internal/mirror/FIELDS.md explains why

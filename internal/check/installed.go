@@ -76,13 +76,13 @@ func (c *Checker) driver(ctx context.Context, name string, capacity bool) error 
 	return nil
 }
 
-// policy tries to create, in a dry run, a claim with a reserved annotation. The policy must
-// reject it.
+// policy tries to create, in a dry run, a claim with a reserved finalizer. The policy must reject it.
+// The policy in config/keys would remove a reserved label or annotation.
 func (c *Checker) policy(ctx context.Context, name string) error {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: c.Namespace, GenerateName: "xylem-check-",
-			Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: "nowhere"},
+			Finalizers: []string{v1alpha1.FinalizerLeafVolume},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -92,7 +92,7 @@ func (c *Checker) policy(ctx context.Context, name string) error {
 	err := c.Client.Create(ctx, claim, client.DryRunAll)
 	switch {
 	case err == nil:
-		return fmt.Errorf("the API server accepted a claim with the annotation %s. Install the policy again with helm upgrade, or from config/policy", v1alpha1.AnnotationPlacedIn)
+		return fmt.Errorf("the API server accepted a claim with the finalizer %s. Install the policy again with helm upgrade, or from config/policy", v1alpha1.FinalizerLeafVolume)
 	case wording.DeniedByPolicy(err, name):
 		return nil
 	}

@@ -170,7 +170,8 @@ func TestCopyIsNotALeaf(t *testing.T) {
 		"Delete":      func(ctx context.Context) error { return l.Delete(ctx, claim(copied)) },
 		"DeleteClaim": func(ctx context.Context) error { return l.DeleteClaim(ctx, claim(copied), proof.Keeping{}) },
 		"SetDelete": func(ctx context.Context) error {
-			return l.SetDelete(ctx, actor, pv, proof.Unneeded{}, proof.Destroying{})
+			_, err := l.SetDelete(ctx, actor, pv, proof.Unneeded{}, proof.Destroying{})
+			return err
 		},
 		"PatchVolume": func(ctx context.Context) error { return l.PatchVolume(ctx, actor, pv, pv, claim(copied)) },
 	} {

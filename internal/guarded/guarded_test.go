@@ -511,8 +511,8 @@ func destroying(ctx context.Context, leaf *corev1.PersistentVolume) (e proof.Des
 	host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38"})
 	host.Status.Phase = corev1.VolumeReleased
 	p := prover(host)
-	e.Host, _, _ = p.HostReleased(ctx, host)
 	e.Root, _, _ = p.RootGone(ctx, origin.Root, origin.UID)
+	e.Host, _, _ = p.HostReleased(ctx, host)
 	return e
 }
 
@@ -659,18 +659,22 @@ func TestWritesAreGuarded(t *testing.T) {
 			return l.PatchVolume(ctx, actor, retained, deleted, nil)
 		}, unproven: true},
 		"set a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, retained))
+			_, err := l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, retained))
+			return err
 		}, destroys: true},
 		"set a leaf PV to Delete with another PV's evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			other := retained.DeepCopy()
 			other.UID = "other-uid"
-			return l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, other))
+			_, err := l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, other))
+			return err
 		}, unproven: true},
 		"set a leaf PV to Delete with empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), proof.Destroying{})
+			_, err := l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), proof.Destroying{})
+			return err
 		}, unproven: true},
 		"set a leaf PV to Delete although its data may be needed": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.SetDelete(ctx, actor, retained, proof.Unneeded{}, destroying(ctx, retained))
+			_, err := l.SetDelete(ctx, actor, retained, proof.Unneeded{}, destroying(ctx, retained))
+			return err
 		}, unproven: true},
 		"patch a leaf PV with policy Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, deleted, deleted, nil)

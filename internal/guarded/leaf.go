@@ -129,14 +129,14 @@ func (l *Leaf) DestroyClaim(ctx context.Context, claim *corev1.PersistentVolumeC
 }
 
 // SetDelete sets the reclaim policy of a stamped PV to Delete, if the evidence covers it, nobody needs
-// the data, and destruction is allowed.
-func (l *Leaf) SetDelete(ctx context.Context, by Actor, volume *corev1.PersistentVolume, nobody proof.Unneeded, evidence proof.Destroys) error {
+// the data, and destruction is allowed. It returns the PV as the member then had it.
+func (l *Leaf) SetDelete(ctx context.Context, by Actor, volume *corev1.PersistentVolume, nobody proof.Unneeded, evidence proof.Destroys) (*corev1.PersistentVolume, error) {
 	if err := l.covered(ctx, proof.Destruction(nobody, evidence), proof.SetDelete, volume); err != nil {
-		return err
+		return nil, err
 	}
 	after := volume.DeepCopy()
 	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-	return l.patch(ctx, by, volume, after)
+	return after, l.patch(ctx, by, volume, after)
 }
 
 func (l *Leaf) covered(ctx context.Context, evidence proof.Evidence, action proof.Action, obj client.Object) error {

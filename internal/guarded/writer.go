@@ -44,6 +44,12 @@ func (w *writer) begin(ctx context.Context) (func(), error) {
 	return end, nil
 }
 
+// Behind returns a conflict if this process has replaced the object's state, so that no write that depends on
+// the state can succeed. Call it before the live reads that prove such a write.
+func (w *writer) Behind(obj client.Object) error {
+	return w.overwritten.Check(overwritten.Part{Object: obj.GetUID()}, obj)
+}
+
 func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error {
 	end, err := w.begin(ctx)
 	if err != nil {
@@ -73,7 +79,7 @@ func (w *writer) patching(ctx context.Context, verb string, before, after client
 		return err
 	}
 	defer end()
-	if err := w.overwritten.Check(overwritten.Part{Object: before.GetUID()}, before); err != nil {
+	if err := w.Behind(before); err != nil {
 		return err
 	}
 	uid, version := before.GetUID(), before.GetResourceVersion()
@@ -114,7 +120,7 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 		return err
 	}
 	defer end()
-	if err := w.overwritten.Check(overwritten.Part{Object: obj.GetUID()}, obj); err != nil {
+	if err := w.Behind(obj); err != nil {
 		return err
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()

@@ -39,6 +39,8 @@ const (
 	// anyClass indexes the waiting claims of all classes. It is not a valid class name, so no class
 	// has the same key.
 	anyClass = "*"
+	// annotatedClass indexes the waiting claims whose class only the old annotation names.
+	annotatedClass = "*annotated"
 )
 
 // SetupHost adds the indexes to the host's cache. Call it before the cache starts.
@@ -76,6 +78,9 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.PersistentVolumeClaim{}, claimsByClass, on(func(claim *corev1.PersistentVolumeClaim) []string {
 			if claim.Status.Phase == corev1.ClaimBound || hostclass.NameOf(claim) == "" {
 				return nil
+			}
+			if claim.Spec.VolumeName == "" && hostclass.NamedOnlyByAnnotation(claim) {
+				return []string{hostclass.NameOf(claim), anyClass, annotatedClass}
 			}
 			return []string{hostclass.NameOf(claim), anyClass}
 		})},
@@ -120,6 +125,11 @@ func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]core
 // Waiting returns the unbound claims that have a class.
 func Waiting(ctx context.Context, r client.Reader) ([]corev1.PersistentVolumeClaim, error) {
 	return WaitingForClass(ctx, r, anyClass)
+}
+
+// WaitingWithAnnotatedClass returns the claims without a volume whose class only the old annotation names.
+func WaitingWithAnnotatedClass(ctx context.Context, r client.Reader) ([]corev1.PersistentVolumeClaim, error) {
+	return WaitingForClass(ctx, r, annotatedClass)
 }
 
 // WaitingIn returns a namespace's unbound claims that have a class.

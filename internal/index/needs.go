@@ -16,29 +16,14 @@ import (
 // the claim or VolumeSnapshot with the given name and UID, according to their record of the source
 // (xylem.io/source). Nobody else keeps the source for them. For claims that are not bound yet, Kubernetes
 // does: a snapshot-controller keeps the VolumeSnapshot, and a provisioner the claim that it clones. A
-// claim that is being deleted never gets a disk. If live is set, r bypasses caches.
-func ClaimsToFill(ctx context.Context, r client.Reader, live bool, namespace string, source datasource.Source, uid types.UID) ([]corev1.PersistentVolumeClaim, error) {
-	var found []corev1.PersistentVolumeClaim
-	var err error
-	if live {
-		var list corev1.PersistentVolumeClaimList
-		err = Pages(ctx, r, &list, func() {
-			for i := range list.Items {
-				if waitingSource(&list.Items[i]) == source.Key() {
-					found = append(found, list.Items[i])
-				}
-			}
-		}, client.InNamespace(namespace))
-	} else {
-		found, err = ClaimsFrom(ctx, r, namespace, source.Key())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list the claims that will be created from %s: %w", source, err)
-	}
+// claim that is being deleted never gets a disk. waiting are the claims whose volume may still be created
+// from this source, or from any source in the namespace. r reads their promises.
+func ClaimsToFill(ctx context.Context, r client.Reader, waiting []corev1.PersistentVolumeClaim, source datasource.Source, uid types.UID) ([]corev1.PersistentVolumeClaim, error) {
 	var empty []corev1.PersistentVolumeClaim
-	for i := range found {
-		claim := &found[i]
-		if record, recorded := datasource.RecordOf(claim); !recorded || record.UID != uid || claim.DeletionTimestamp != nil || claim.Spec.VolumeName == "" {
+	for i := range waiting {
+		claim := &waiting[i]
+		record, recorded := datasource.RecordOf(claim)
+		if waitingSource(claim) != source.Key() || !recorded || record.UID != uid || claim.DeletionTimestamp != nil || claim.Spec.VolumeName == "" {
 			continue
 		}
 		volume, err := Find[corev1.PersistentVolume](ctx, r, Named(claim.Spec.VolumeName))
@@ -50,6 +35,24 @@ func ClaimsToFill(ctx context.Context, r client.Reader, live bool, namespace str
 		}
 	}
 	return empty, nil
+}
+
+// LiveClaimsFrom returns a namespace's claims whose volume may still be created from any source. r bypasses
+// caches.
+func LiveClaimsFrom(ctx context.Context, r client.Reader, namespace string) ([]corev1.PersistentVolumeClaim, error) {
+	var list corev1.PersistentVolumeClaimList
+	var found []corev1.PersistentVolumeClaim
+	err := Pages(ctx, r, &list, func() {
+		for i := range list.Items {
+			if waitingSource(&list.Items[i]) != "" {
+				found = append(found, list.Items[i])
+			}
+		}
+	}, client.InNamespace(namespace))
+	if err != nil {
+		return nil, fmt.Errorf("list the claims in namespace %s that will be created from others: %w", namespace, err)
+	}
+	return found, nil
 }
 
 // Names returns the kind and name of each claim, for messages.

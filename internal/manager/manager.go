@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 
@@ -37,9 +38,9 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
+	"github.com/xylem-io/xylem/internal/reduced"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/share"
 )
 
 const (
@@ -65,7 +66,8 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	asking := withoutTimeout(config)
 
 	// The heartbeat writes on every replica. All other writers run only on the leader.
-	beats, err := client.New(config, client.Options{Scheme: scheme})
+	renewing := ownConnection(config)
+	beats, err := client.New(renewing, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("create a client for the host: %w", err)
 	}
@@ -74,7 +76,7 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	leads := func() error { return nil }
 	revision := hostrevision.New(beats, o.ProbeInterval)
 	if o.LeaderElect {
-		lease, err := leadership.New(config, o.Namespace, LeaderElectionID, me, revision.Note)
+		lease, err := leadership.New(renewing, o.Namespace, LeaderElectionID, me, revision.Note)
 		if err != nil {
 			return err
 		}
@@ -93,9 +95,10 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	if err != nil {
 		return err
 	}
+	pods := newHostPods()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                              scheme,
-		Cache:                               hostCache(o.Namespace, watches, revision),
+		Cache:                               hostCache(o.Namespace, watches, revision, pods),
 		Metrics:                             metricsOptions(o),
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
@@ -109,7 +112,7 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	if err != nil {
 		return fmt.Errorf("create the manager: %w", err)
 	}
-	router, err := lookUps(ctx, mgr)
+	router, err := lookUps(ctx, mgr, live, pods)
 	if err != nil {
 		return err
 	}
@@ -146,6 +149,15 @@ func hostConfig(config *rest.Config) *rest.Config {
 	return config
 }
 
+// ownConnection returns the configuration for clients that renew Leases. client-go shares connections,
+// except those of a custom dialer. On a shared connection, a renewal after a restart would wait
+// behind the lists of all claims and volumes, and the process would lose its leadership.
+func ownConnection(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Dial = (&net.Dialer{Timeout: leadership.CallTimeout}).DialContext
+	return config
+}
+
 // withoutTimeout returns the configuration for clients that also watch.
 func withoutTimeout(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
@@ -166,9 +178,12 @@ func watching(config *rest.Config, revision *hostrevision.Monitor) (*http.Client
 	return watches, nil
 }
 
-// lookUps adds the indexes and the event handlers to the host's cache.
-func lookUps(ctx context.Context, mgr ctrl.Manager) (*route.Router, error) {
+// lookUps prepares the host's cache: what it keeps of Pods, its indexes and its event handlers.
+func lookUps(ctx context.Context, mgr ctrl.Manager, live client.Reader, pods *hostPods) (*route.Router, error) {
 	if err := served(ctx, mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("ClusterRegistration")); err != nil {
+		return nil, err
+	}
+	if err := pods.prepare(ctx, live); err != nil {
 		return nil, err
 	}
 	if err := index.SetupHost(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -217,20 +232,23 @@ func identity() string {
 }
 
 // hostCache configures the host's cache. Of Secrets and CSIStorageCapacities, it contains only
-// those in the manager's namespace, and of CSINodes, only those that Xylem created. The manager
-// reads all others live.
-func hostCache(namespace string, watches *http.Client, revision *hostrevision.Monitor) cache.Options {
+// those in the manager's namespace, of CSINodes, only those that Xylem created, and of Pods, those that
+// may concern it. The manager reads all others live.
+func hostCache(namespace string, watches *http.Client, revision *hostrevision.Monitor, pods *hostPods) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
+	pods.pods.Reduce, pods.pods.Seen = pods.reduce, revision.See
 	return cache.Options{
 		HTTPClient:       watches,
+		NewInformer:      pods.newInformer,
 		DefaultTransform: revision.Seen(cache.TransformStripManagedFields()),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:                {Namespaces: own},
 			&storagev1.CSIStorageCapacity{}: {Namespaces: own},
 			&storagev1.CSINode{}:            {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})},
+			&v1alpha1.ClusterRegistration{}: {Transform: revision.Seen(pods.learn)},
 			&corev1.Node{}:                  {Transform: revision.Seen(reduceNode)},
-			&corev1.PersistentVolumeClaim{}: {Transform: revision.Seen(share.Transform)},
-			&corev1.PersistentVolume{}:      {Transform: revision.Seen(share.Transform)},
+			&corev1.PersistentVolumeClaim{}: {Transform: revision.Seen(reduced.Transform)},
+			&corev1.PersistentVolume{}:      {Transform: revision.Seen(reduced.Transform)},
 		},
 	}
 }

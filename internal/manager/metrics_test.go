@@ -24,7 +24,7 @@ func TestMetricsPage(t *testing.T) {
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
 		defer close(descriptions)
-		account.Promises{}.Describe(descriptions)
+		account.HostCounts{}.Describe(descriptions)
 		if registry, ok := metrics.Registry.(prometheus.Collector); ok {
 			registry.Describe(descriptions)
 		}

@@ -168,8 +168,8 @@ func (w *wiring) add(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
 	}
-	if err := metrics.Registry.Register(account.Promises{Host: w.mgr.GetCache(), Leads: w.mgr.Elected()}); err != nil {
-		return fmt.Errorf("register the metric for promises: %w", err)
+	if err := metrics.Registry.Register(account.HostCounts{Host: w.mgr.GetCache(), Leads: w.mgr.Elected()}); err != nil {
+		return fmt.Errorf("register the metrics that count the host's objects: %w", err)
 	}
 	return nil
 }

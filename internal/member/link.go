@@ -32,6 +32,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/batch"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
 )
@@ -101,6 +102,9 @@ type Link struct {
 	Unrestored func(context.Context) error
 	// Note annotates this host's fence in the member; see Fence.Note.
 	Note func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error
+
+	// waiting shares the live lists of Proof.
+	waiting batch.Reads[string, []corev1.PersistentVolumeClaim]
 
 	Limiter     *budget.Limiter
 	Log         logr.Logger
@@ -264,7 +268,7 @@ func (l *Link) Proof() proof.Prover {
 	p := proof.Prover{
 		Member: l.Member, Host: l.Host, HostLive: l.HostLive, Cache: l.Cache, Live: l.Live,
 		Clock: clock.RealClock{}, MayBeRestored: func(leaf metav1.Object) bool { return mirror.Copied(leaf) || l.LastRestores().Predates(leaf) }, MayLackRoot: l.LastRestores().MayLackRoot,
-		Unrestored: l.Unrestored,
+		Unrestored: l.Unrestored, Waiting: &l.waiting,
 	}
 	if p.Unrestored == nil {
 		p.Unrestored = func(context.Context) error { return nil } // unset in controller tests

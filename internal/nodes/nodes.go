@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,6 +120,15 @@ func IsReady(node *corev1.Node) bool {
 	ready := Ready(node)
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
+
+// IsUsable reports whether a member's scheduler can place the host's Pods on one of the member's nodes.
+func IsUsable(node *corev1.Node) bool {
+	return IsReady(node) && !node.Spec.Unschedulable && node.DeletionTimestamp == nil && !slices.ContainsFunc(node.Spec.Taints, repels)
+}
+
+// repels reports whether a taint keeps ordinary Pods off a node, as on a control plane node. Such a
+// node provides no capacity for the host's Pods.
+func repels(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
 
 // Condition returns a Node's condition of the given type, or nil.
 func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {

@@ -34,6 +34,9 @@ func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 	case a.Forbidden:
 		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
 			m.Registration, mapped, rule)
+	case a.Class == nil && a.Host == nil:
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "the host has no VolumeAttributesClass %q, and member %q has no class %q (by %s). Correct the claim's spec.volumeAttributesClassName. If the name is right, create the class in the member, or map it in ClusterRegistration %[2]q, spec.storage.attributesClasses",
+			a.Name, m.Registration, mapped, rule)
 	case a.Class == nil:
 		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
 			mapped, m.Registration, rule, m.Registration)

@@ -118,3 +118,8 @@ func LiftedDenials(cr *v1alpha1.ClusterRegistration) []string {
 		return slices.ContainsFunc(*cr.Spec.Namespaces.Deny, func(own string) bool { return matches(own, pattern) })
 	})
 }
+
+// LiftedText says what a spec.namespaces.deny that lacks default patterns does. The sentence begins with its name.
+func LiftedText(lifted []string) string {
+	return "replaces the default, so the member also accepts namespaces that match " + strings.Join(lifted, ", ")
+}

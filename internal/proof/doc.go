@@ -10,6 +10,9 @@
 // that the Evidence covers the object: the UIDs agree, the live state allows the write, and no
 // proof has been used before.
 //
+// Concurrent proofs share the reads that prove the state of a whole cluster or namespace (package batch):
+// that of the fence, and the lists of Unneeded. A proof never shares a read that was sent before it began.
+//
 // Evidence expires. Each proof must follow the previous one within ten seconds, and the write must
 // follow the last proof within ten seconds; an older proof is invalid. The duration of a read does
 // not count, because it can take a long time to list all volumes in a large host.
@@ -47,9 +50,10 @@
 // Each kind of Evidence, with its proofs in order, and the writes that it allows. Those that destroy data
 // (Destroys) require Unneeded, too, which VolumeUnneeded and SnapshotUnneeded prove (Destruction):
 //
-//	Destroying    HostReleased, RootGone, and RootGone of the root for which the leaf PV is
-//	              stamped, if it is a different one: SetDelete of the leaf PV (root_pv)
-//	Destroying    HostReleased, RootGone, LeafVolume: DeleteClaim (root_pv)
+//	Destroying    RootGone, RootGone of the root for which the leaf PV is stamped, if it is a
+//	              different one, and HostReleased: SetDelete of the leaf PV (root_pv)
+//	Destroying    RootGone, LeafVolume, HostReleased: DeleteClaim (root_pv). If it follows SetDelete
+//	              immediately, RootGone is the same (Next)
 //	Keeping       HostAssigned, RootGone, LeafVolume: DeleteClaim of an earlier root (root_pv)
 //	Keeping       RootGone, LeafVolume, NotMirrored, MemberCurrent: DeleteClaim of an orphan's
 //	              claim (root_pvc)

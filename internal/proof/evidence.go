@@ -73,10 +73,10 @@ func Covers(evidence Evidence, action Action, object client.Object) error {
 // deleted too. To delete the leaf claim, the leaf PV must be the mirrored one, or remain without
 // the claim.
 type Destroying struct {
-	Host    HostReleased
 	Root    RootGone
 	Stamped RootGone
 	Leaf    LeafVolume
+	Host    HostReleased
 }
 
 // Keeping is evidence that deleting a leaf claim keeps its data: the root was deleted, and the leaf
@@ -137,6 +137,11 @@ func (Keeping) Keeps(witness.Key) {}
 // Keeps implements Keeps.
 func (Withdrawing) Keeps(witness.Key) {}
 
+// Next begins the evidence with which the leaf claim may be deleted, too, after this evidence has set the leaf PV
+// to Delete. Both writes share the proof that the root is gone, because a UID never returns. All else must be
+// proven again, because users and admins of both clusters may change it in between.
+func (e Destroying) Next() Destroying { return Destroying{Root: RootGone{e.Root.w.Again()}} }
+
 // Covers implements Evidence.
 func (e Destroying) Covers(_ witness.Key, action Action, object client.Object) error {
 	if e.Host.w == nil || e.Root.w == nil || e.Root.w.UID != rootOf(e.Host.pv) {
@@ -155,14 +160,14 @@ func (e Destroying) Covers(_ witness.Key, action Action, object client.Object) e
 			return witness.Unproven("the evidence is not for leaf volume %q", object.Name)
 		}
 		if another {
-			return witness.Spend(e.Host.w, e.Root.w, e.Stamped.w)
+			return witness.Spend(e.Root.w, e.Stamped.w, e.Host.w)
 		}
-		return witness.Spend(e.Host.w, e.Root.w)
+		return witness.Spend(e.Root.w, e.Host.w)
 	case *corev1.PersistentVolumeClaim:
 		if action != DeleteClaim || mirror.RootUID(object) != e.Root.w.UID || !e.Leaf.ends(object, e.Host.pv, destroys) {
 			return witness.Unproven("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
 		}
-		return witness.Spend(e.Host.w, e.Root.w, e.Leaf.w)
+		return witness.Spend(e.Root.w, e.Leaf.w, e.Host.w)
 	}
 	return witness.Unproven("the evidence is not for a %T", object)
 }

@@ -263,7 +263,7 @@ func TestCovers(t *testing.T) {
 // took. The proofs must be read in the order that the Evidence requires.
 func TestProofsExpire(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// took is how long the host PV's proof takes. then and last are the delays after it and
+		// took is how long the first proof, that the root is gone, takes. then and last are the delays after it and
 		// after the last proof.
 		took, then, last time.Duration
 		disordered       bool
@@ -283,19 +283,60 @@ func TestProofsExpire(t *testing.T) {
 			p.Clock = clock
 			var e Destroying
 			if tc.disordered {
-				e.Root = given{p, clock.Now()}.root()
+				e.Host = HostReleased{given{p, clock.Now()}.host(deletes)}
 				wait(time.Second)
 			}
 			began := clock.Now()
 			wait(tc.took)
-			e.Host = HostReleased{given{p, began}.host(deletes)}
+			e.Root = given{p, began}.root()
 			wait(tc.then)
 			if !tc.disordered {
-				e.Root = given{p, clock.Now()}.root()
+				e.Host = HostReleased{given{p, clock.Now()}.host(deletes)}
 			}
 			wait(tc.last)
 			if err := Covers(e, SetDelete, leafPV(retains)); (err == nil) != tc.covers {
 				t.Errorf("covers: %v", err)
+			}
+		})
+	}
+}
+
+// The deletion of the leaf claim may use the proof with which the leaf PV was set to Delete, but only once, only
+// for a few seconds, and only if the host PV was proven again.
+func TestNextSharesAProof(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wrote  time.Duration // how long SetDelete took
+		stale  bool          // the host PV is not proven again
+		policy corev1.PersistentVolumeReclaimPolicy
+		covers bool
+	}{
+		"immediately":                       {policy: deletes, covers: true},
+		"just in time":                      {wrote: witness.Lifetime, policy: deletes, covers: true},
+		"SetDelete took too long":           {wrote: witness.Lifetime + 1, policy: deletes},
+		"an admin has set Retain meanwhile": {policy: retains},
+		"the host PV was not proven again":  {stale: true, policy: deletes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
+			wait := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
+			p := prover(pages{})
+			p.Clock = clock
+			g := given{p, clock.Now()}
+			e := Destroying{Root: g.root(), Host: HostReleased{g.host(deletes)}}
+			if err := Covers(e, SetDelete, leafPV(retains)); err != nil {
+				t.Fatal(err)
+			}
+			wait(tc.wrote)
+			next, now := e.Next(), given{p, clock.Now()}
+			next.Leaf, next.Host = now.leaf(leafPV(deletes)), HostReleased{now.host(tc.policy)}
+			if tc.stale {
+				next.Host = e.Host
+			}
+			if err := Covers(next, DeleteClaim, leafClaim()); (err == nil) != tc.covers {
+				t.Errorf("covers: %v", err)
+			}
+			if err := Covers(next, DeleteClaim, leafClaim()); err == nil {
+				t.Error("the proof covers a second claim")
 			}
 		})
 	}

@@ -124,7 +124,13 @@ func (p Prover) unneeded(ctx context.Context, of root, readOf func(Need) read) (
 
 // claimsToFill returns the claims that are still to be created from a source.
 func (p Prover) claimsToFill(ctx context.Context, of root, source datasource.Source) ([]string, error) {
-	claims, err := index.ClaimsToFill(ctx, p.HostLive, true, of.Namespace, source, of.uid)
+	waiting, err := p.Waiting.Do(ctx, of.Namespace, func(ctx context.Context) ([]corev1.PersistentVolumeClaim, error) {
+		return index.LiveClaimsFrom(ctx, p.HostLive, of.Namespace)
+	})
+	if err != nil {
+		return nil, err
+	}
+	claims, err := index.ClaimsToFill(ctx, p.HostLive, waiting, source, of.uid)
 	return index.Names(claims), err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,11 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof/batch"
 )
 
 // users is a host with the objects that may need the data of claim shop/data or VolumeSnapshot
@@ -96,6 +100,45 @@ func boundTo(name string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName, c.Status.Phase = name, corev1.ClaimBound }
 }
 
+// held is a host whose lists of claims wait until they are released.
+type held struct {
+	users
+	lists   *int
+	release chan struct{}
+}
+
+func (h held) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	*h.lists++
+	<-h.release
+	return h.users.List(ctx, into, opts...)
+}
+
+// Concurrent proofs share a list of a namespace's claims. Each finds the claims that need its own data.
+func TestUnneededSharesLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clone := from("PersistentVolumeClaim", boundTo(promiseOf().Name))
+		host := held{users: users{claims: []corev1.PersistentVolumeClaim{clone}, volume: promiseOf()}, lists: new(int), release: make(chan struct{})}
+		p := Prover{HostLive: host, Clock: clock.RealClock{}, Waiting: &batch.Reads[string, []corev1.PersistentVolumeClaim]{}}
+		errs := map[types.UID]error{}
+		for _, uid := range []types.UID{"first", "root-uid", "other-uid"} {
+			go func() {
+				_, errs[uid] = p.VolumeUnneeded(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"}, uid, RootGone{})
+			}()
+			synctest.Wait()
+		}
+		for range 2 {
+			host.release <- struct{}{}
+			synctest.Wait()
+		}
+		if *host.lists != 2 {
+			t.Errorf("%d lists; want one for the first proof, and one for the two that began meanwhile", *host.lists)
+		}
+		if errs["first"] != nil || errs["other-uid"] != nil || !errors.Is(errs["root-uid"], ErrNeeded) {
+			t.Errorf("the results are %v; want ErrNeeded only for the claim that is still to be cloned", errs)
+		}
+	})
+}
+
 // Nobody may need data that is destroyed. Each need blocks the proof until it ends.
 func TestUnneeded(t *testing.T) {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
@@ -156,7 +199,7 @@ func TestUnneeded(t *testing.T) {
 	}
 }
 
-// A need without a live read must name the proof that covers it, and each proof must exist.
+// A need without a live read must name the proof that covers it. TestNeedsNameProofs checks that the proofs exist.
 func TestNeeds(t *testing.T) {
 	for _, need := range Needs {
 		own := strings.Contains(need.Proof, "Unneeded")

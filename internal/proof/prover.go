@@ -4,12 +4,14 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof/batch"
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
@@ -32,6 +34,8 @@ type Prover struct {
 	// Unrestored returns nil if a live read shows that the member was not restored while this
 	// process ran.
 	Unrestored func(context.Context) error
+	// Waiting shares live lists of a namespace's claims whose volume may still be created from others.
+	Waiting *batch.Reads[string, []corev1.PersistentVolumeClaim]
 }
 
 // testify returns a Witness for reads that began at the given time and end now.

@@ -62,5 +62,6 @@ func SinceStart() predicate.Predicate {
 }
 
 func changed(before, after client.Object) bool {
-	return before == after || before.GetResourceVersion() == "" || before.GetResourceVersion() != after.GetResourceVersion()
+	return before == after || before.GetResourceVersion() == "" || before.GetResourceVersion() != after.GetResourceVersion() ||
+		before.GetGeneration() != after.GetGeneration() // the cache now keeps more of the same object
 }

@@ -22,11 +22,12 @@
 // about eight times until it is bound, but leaf_namespace reads only whether the claim needs its
 // namespace.
 //
-// After a restart, every existing object causes a create event. Three controllers do not receive
+// After a restart, every existing object causes a create event. Some controllers do not receive
 // all of these events. host_volume and recovery receive only PVs and claims whose own state
 // requires a decision (concerned and reassignment.Noted). cluster_registration receives no PVs,
 // claims or Pods that exist at the start, and host_volume receives no claims that do (SinceStart).
-// Such events would enqueue only registrations and promises, which are reconciled at the start
+// host_claim, source and waiting_pod do not look up what else uses the claims and PVs that exist at the
+// start. Such events would enqueue only registrations, promises, claims and Pods, which are reconciled at the start
 // anyway, and no worker starts before its caches are synced. With 24,000 volumes, the manager
 // spends most of a restart on evaluating each volume. All controllers that prove or mirror volumes
 // receive all events.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
@@ -28,6 +29,16 @@ func RequestsFor[T any, P interface {
 		}
 	}
 	return requests
+}
+
+// ItselfIf returns a map function that enqueues an object that has a property.
+func ItselfIf[T client.Object](has func(T) bool) handler.MapFunc {
+	return func(_ context.Context, obj client.Object) []reconcile.Request {
+		if typed, ok := obj.(T); !ok || !has(typed) {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+	}
 }
 
 // ClaimsOf returns requests for the claims of a Pod.

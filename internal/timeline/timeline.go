@@ -155,22 +155,31 @@ func notAfter(at time.Time, following ...time.Time) time.Time {
 func WrittenAt(claim *corev1.PersistentVolumeClaim, annotation string) time.Time {
 	var at time.Time
 	for _, entry := range claim.ManagedFields {
-		if entry.Time == nil || entry.FieldsV1 == nil || entry.Subresource != "" {
+		if entry.Time == nil || entry.Subresource != "" || !Wrote(entry, annotation) {
 			continue
 		}
-		var fields struct {
-			Metadata struct {
-				Annotations map[string]json.RawMessage `json:"f:annotations"`
-			} `json:"f:metadata"`
-		}
-		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue
-		}
-		if _, owns := fields.Metadata.Annotations["f:"+annotation]; owns && (at.IsZero() || entry.Time.Time.Before(at)) {
+		if at.IsZero() || entry.Time.Time.Before(at) {
 			at = entry.Time.Time
 		}
 	}
 	return at
+}
+
+// Wrote reports whether the manager of an entry of managedFields wrote an annotation last.
+func Wrote(entry metav1.ManagedFieldsEntry, annotation string) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	var fields struct {
+		Metadata struct {
+			Annotations map[string]json.RawMessage `json:"f:annotations"`
+		} `json:"f:metadata"`
+	}
+	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false
+	}
+	_, owns := fields.Metadata.Annotations["f:"+annotation]
+	return owns
 }
 
 // boundAt returns when the volume became Bound.

@@ -78,6 +78,9 @@ type Attempt struct {
 	SilentIn time.Duration
 	// Consumers are the claim's Pods that have not ended.
 	Consumers []Consumer
+	// Unconsumed means that the leaf claim's class waits for a consumer, and that the host's scheduler
+	// has no Pod of the claim left to place.
+	Unconsumed bool
 }
 
 // Consumer is a Pod that uses the claim.

@@ -93,7 +93,8 @@ type Observed struct {
 	// Only root_pvc observes it.
 	PlacedRegistration string
 
-	// Needs names the claims that are to be cloned from a volume that may have to be destroyed.
+	// Needs names the claims that are to be cloned from a volume that may have to be destroyed, or whose
+	// leaf claim may have to be deleted.
 	Needs []string
 	// Copies names the other members that may have copies of a shared volume. Only root_pv
 	// observes them.

@@ -1,6 +1,7 @@
 package wording
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +51,23 @@ func TestObstacles(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, Obstacles(message)); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", message, diff)
+		}
+	}
+}
+
+// TestRemedies checks that each message has its own remedy, and that the remedies for virtual nodes are not
+// given for the nodes of a member.
+func TestRemedies(t *testing.T) {
+	for _, o := range AllObstacles() {
+		r := remedies[o]
+		if r.host == "" {
+			t.Errorf("%q has no remedy", o)
+		}
+		if strings.Contains(r.host, "member") && r.member == "" {
+			t.Errorf("%q has only a remedy for the host, which mentions members: %s", o, r.host)
+		}
+		if strings.Contains(r.host, "ach member is one node") && r.rule == "" {
+			t.Errorf("%q depends on how virtual nodes represent members, but names no rule: %s", o, r.host)
 		}
 	}
 }

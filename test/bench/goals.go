@@ -42,6 +42,11 @@ const (
 	maxRestart    = 20.0 // s
 	maxIsolation  = 1.10
 	maxHeapGrowth = 1.10
+	// of objects that do not concern Xylem
+	maxHostPod   = 0.7  // KiB
+	maxMemberPod = 1.0  // KiB
+	maxChange    = 0.15 // ms of CPU time
+	maxEvents    = 15.0 // MiB of resident memory
 )
 
 // The sizes of the bursts that have goals.
@@ -147,5 +152,10 @@ func (r *report) judge() []Goal {
 	atMost("one member black-holed: p99 of the others, relative to all healthy", maxIsolation, "times", r.find(isolationName, partBlackhole), r.beside(isolationName, partBlackhole, partAllWell, func(run, well *Run) float64 {
 		return run.Times[askedBound].P99 / well.Times[askedBound].P99
 	}))
+	others := func(part string) []*Run { return r.find(foreignName, part) }
+	atMost("live heap for each Pod on the host's own nodes", maxHostPod, "KiB", others(partHostPods), value(heapForeign))
+	atMost("CPU time for a status change of such a Pod", maxChange, "ms", others(partHostPods), value(cpuForeign))
+	atMost("live heap for each of a member's other Pods", maxMemberPod, "KiB", others(partMemberPods), value(heapForeign))
+	atMost("memory for a member's Warning events about its other Pods", maxEvents, "MiB", others(partMemberEvents), value(residentGrown))
 	return goals
 }

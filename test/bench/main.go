@@ -28,6 +28,7 @@ var scenarios = []scenario{
 	{churnName, (*bench).churn}, // reuses the clusters of the last burst if they include two members
 	{isolationName, (*bench).isolation},
 	{scaleName, (*bench).scale},
+	{foreignName, (*bench).foreign},
 }
 
 func main() {

@@ -2,19 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
-	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
@@ -37,7 +34,7 @@ func (r *rig) yardPlain(ctx context.Context, p part) error {
 	if err := r.x.Manager.Stop(); err != nil {
 		return err
 	}
-	bindings, err := lawless(ctx, r.x.Fleet.Host)
+	was, err := lawless(ctx, r.x.Fleet.Host)
 	if err != nil {
 		return err
 	}
@@ -56,7 +53,7 @@ func (r *rig) yardPlain(ctx context.Context, p part) error {
 		return err
 	}
 	r.forget(b.namespace)
-	if err := lawful(ctx, r.x.Fleet.Host, bindings); err != nil {
+	if err := lawful(ctx, r.x.Fleet.Host, was); err != nil {
 		return err
 	}
 	return r.restart(ctx)
@@ -87,26 +84,6 @@ func (r *rig) plainly(ctx context.Context, p part, b batch) error {
 	run.Busy = run.busy.processors()
 	run.finishDeletion(r, begin, r.host.times(volumeGone, b.namespace))
 	return nil
-}
-
-// lawful reverts lawless, and waits until the API server enforces the policies.
-func lawful(ctx context.Context, c *controlplane.Cluster, bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding) error {
-	for _, binding := range bindings {
-		binding.ResourceVersion, binding.UID = "", ""
-		if _, err := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, &binding, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("enable the policies of %s: %w", c.Name(), err)
-		}
-	}
-	return harness.Await(ctx, "enabled policies in "+c.Name(), func(ctx context.Context) error {
-		err := reserve(ctx, c)
-		switch {
-		case err == nil:
-			return errors.New("a reserved annotation is accepted")
-		case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-			return nil
-		}
-		return err
-	})
 }
 
 // plain is the simplest mirror that works. It serves one namespace of the host, and each of its

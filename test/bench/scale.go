@@ -27,22 +27,8 @@ const (
 // scale measures the manager with many members and many idle volumes. The clusters consist only of
 // API servers and etcd. The volumes are created directly in their final state.
 func (b *bench) scale(ctx context.Context) error {
-	if err := b.close(ctx); err != nil {
-		return err
-	}
-	host := controlplane.ClusterOptions{Name: "host", APIOnly: true}
-	all := make([]controlplane.ClusterOptions, 0, b.members)
-	for i := range b.members {
-		all = append(all, controlplane.ClusterOptions{Name: memberName(i), APIOnly: true})
-	}
-	b.say("starting a host and %d members with only an API server and etcd", b.members)
-	x, err := harness.Start(ctx, b.harness(host, all))
+	r, err := b.bare(ctx, b.members)
 	if err != nil {
-		return err
-	}
-	r := &rig{b: b, x: x}
-	b.now = r
-	if err := r.settle(ctx); err != nil {
 		return err
 	}
 	p := part{scenario: scaleName, repeat: 1}
@@ -50,14 +36,8 @@ func (b *bench) scale(ctx context.Context) error {
 		return err
 	}
 	r.members = b.members
-	s, err := newSeeds(ctx, r)
+	s, err := r.seeded(ctx)
 	if err != nil {
-		return err
-	}
-	if err := r.register(ctx); err != nil {
-		return err
-	}
-	if err := r.counted(ctx, 0); err != nil {
 		return err
 	}
 	if err := r.addWithHeap(ctx, p.run(r, partIdle)); err != nil {
@@ -74,6 +54,42 @@ func (b *bench) scale(ctx context.Context) error {
 		}
 	}
 	return b.close(ctx)
+}
+
+// bare starts clusters that consist only of API servers and etcd, without registrations.
+func (b *bench) bare(ctx context.Context, members int) (*rig, error) {
+	if err := b.close(ctx); err != nil {
+		return nil, err
+	}
+	host := controlplane.ClusterOptions{Name: "host", APIOnly: true}
+	all := make([]controlplane.ClusterOptions, 0, members)
+	for i := range members {
+		all = append(all, controlplane.ClusterOptions{Name: memberName(i), APIOnly: true})
+	}
+	b.say("starting a host and %d members with only an API server and etcd", members)
+	options := b.harness(host, all)
+	if b.memory != "" {
+		options.ManagerEnv = []string{"GOMEMLIMIT=" + b.memory}
+	}
+	x, err := harness.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	r := &rig{b: b, x: x}
+	b.now = r
+	return r, r.settle(ctx)
+}
+
+// seeded prepares a bare rig for objects that are created in their final state, and registers the members.
+func (r *rig) seeded(ctx context.Context) (*seeds, error) {
+	s, err := newSeeds(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.register(ctx); err != nil {
+		return nil, err
+	}
+	return s, r.counted(ctx, 0)
 }
 
 // last returns the last run of a part of scale.

@@ -13,6 +13,7 @@ const (
 	churnName     = "churn"
 	scaleName     = "scale"
 	isolationName = "isolation"
+	foreignName   = "foreign"
 )
 
 // latency measures claims and Pods at a steady rate.

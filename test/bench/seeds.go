@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync/atomic"
@@ -11,9 +12,11 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -25,8 +28,10 @@ import (
 
 const (
 	seedSpace = "seeded"
-	// sowers is the number of workers that create volumes.
-	sowers = 48
+	// sowers is the number of members whose volumes are created at the same time.
+	sowers = 4
+	// putTogether is the number of objects that are written to a cluster at once.
+	putTogether = 120
 )
 
 // seeds creates mirrored volumes in host and members, directly in their final state.
@@ -42,6 +47,7 @@ type seeds struct {
 type seeded struct {
 	mirror.Member
 	client kubernetes.Interface
+	like   *planted // the first volume
 }
 
 // newSeeds creates the namespaces, the StorageClasses and a Node in each cluster. It disables the
@@ -98,26 +104,80 @@ func unlimited(c *controlplane.Cluster) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// lawless disables a cluster's admission policies, and waits until the API server no longer
-// enforces them. It returns their bindings.
-func lawless(ctx context.Context, c *controlplane.Cluster) ([]admissionregistrationv1.ValidatingAdmissionPolicyBinding, error) {
-	client := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	bindings, err := client.List(ctx, metav1.ListOptions{})
-	if err == nil {
-		err = client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("disable the policies of %s: %w", c.Name(), err)
-	}
-	return bindings.Items, harness.Await(ctx, "disabled policies in "+c.Name(), func(ctx context.Context) error { return reserve(ctx, c) })
+// laws are the bindings of a cluster's admission policies.
+type laws struct {
+	validating []admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	mutating   []admissionregistrationv1.MutatingAdmissionPolicyBinding
 }
 
-// reserve creates a claim with one of Xylem's annotations, as a dry run. The policies refuse it.
-func reserve(ctx context.Context, c *controlplane.Cluster) error {
+// lawless disables a cluster's admission policies, and waits until the API server no longer
+// applies them. It returns their bindings.
+func lawless(ctx context.Context, c *controlplane.Cluster) (laws, error) {
+	var was laws
+	client := c.Client().AdmissionregistrationV1()
+	validating, err := client.ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	if err == nil {
+		was.validating = validating.Items
+		err = client.ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	}
+	if err == nil {
+		var mutating *admissionregistrationv1.MutatingAdmissionPolicyBindingList
+		if mutating, err = client.MutatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{}); err == nil {
+			was.mutating = mutating.Items
+			err = client.MutatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		}
+		if apierrors.IsNotFound(err) { // Kubernetes before 1.36 does not serve them
+			err = nil
+		}
+	}
+	if err != nil {
+		return laws{}, fmt.Errorf("disable the policies of %s: %w", c.Name(), err)
+	}
+	return was, harness.Await(ctx, "disabled policies in "+c.Name(), func(ctx context.Context) error {
+		kept, err := reserved(ctx, c)
+		if err == nil && !kept {
+			err = errors.New("a reserved annotation is removed")
+		}
+		return err
+	})
+}
+
+// lawful reverts lawless, and waits until the API server applies the policies.
+func lawful(ctx context.Context, c *controlplane.Cluster, was laws) error {
+	client := c.Client().AdmissionregistrationV1()
+	var failed error
+	for _, binding := range was.validating {
+		binding.ResourceVersion, binding.UID = "", ""
+		_, err := client.ValidatingAdmissionPolicyBindings().Create(ctx, &binding, metav1.CreateOptions{})
+		failed = errors.Join(failed, err)
+	}
+	for _, binding := range was.mutating {
+		binding.ResourceVersion, binding.UID = "", ""
+		_, err := client.MutatingAdmissionPolicyBindings().Create(ctx, &binding, metav1.CreateOptions{})
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil {
+		return fmt.Errorf("enable the policies of %s: %w", c.Name(), failed)
+	}
+	return harness.Await(ctx, "enabled policies in "+c.Name(), func(ctx context.Context) error {
+		kept, err := reserved(ctx, c)
+		switch {
+		case kept:
+			return errors.New("a reserved annotation is accepted")
+		case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+			return nil
+		}
+		return err
+	})
+}
+
+// reserved creates a claim with one of Xylem's annotations, as a dry run, and reports whether the claim
+// kept it. A policy rejects the claim or removes the annotation.
+func reserved(ctx context.Context, c *controlplane.Cluster) (bool, error) {
 	claim := harness.Claim(metav1.NamespaceDefault, "reserved", classMember)
 	claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: "anywhere"}
-	_, err := c.Client().CoreV1().PersistentVolumeClaims(claim.Namespace).Create(ctx, claim, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	return err
+	made, err := c.Client().CoreV1().PersistentVolumeClaims(claim.Namespace).Create(ctx, claim, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err == nil && made.Annotations[v1alpha1.AnnotationPlacedIn] != "", err
 }
 
 func (m seeded) prepare(ctx context.Context, c *controlplane.Cluster) error {
@@ -136,29 +196,67 @@ func (m seeded) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	return nil
 }
 
-// fill creates volumes in all members in turn until the given number exists.
+// fill creates volumes in all members in turn until the given number exists: the first one of each member by
+// requests to the API servers, and the others like it, directly in etcd.
 func (s *seeds) fill(ctx context.Context, volumes int) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(sowers)
 	var done atomic.Int64
 	done.Store(int64(s.sown))
-	told := time.Now()
-	for i := s.sown; i < volumes && groupCtx.Err() == nil; i++ {
-		group.Go(func() error {
-			defer done.Add(1)
-			return s.volume(groupCtx, i)
-		})
-		if time.Since(told) > tell {
-			told = time.Now()
-			s.r.b.say("   creating volumes: %d of %d", done.Load(), volumes)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(tell):
+				s.r.b.say("   creating volumes: %d of %d", done.Load(), volumes)
+			}
 		}
+	}()
+	for n := range s.members {
+		group.Go(func() error {
+			var inHost, inMember []client.Object
+			for i := n; i < volumes; i += len(s.members) {
+				switch {
+				case i < s.sown:
+					continue
+				case s.members[n].like == nil:
+					like, err := s.volume(groupCtx, i)
+					if err != nil {
+						return err
+					}
+					s.members[n].like = like
+				default:
+					next := s.members[n].another(i)
+					inHost, inMember = append(inHost, next.root, next.host), append(inMember, next.leafClaim, next.leaf)
+				}
+				done.Add(1)
+				if len(inHost) < putTogether && i+len(s.members) < volumes {
+					continue
+				}
+				if err := errors.Join(s.r.x.Fleet.Member(memberName(n)).Put(groupCtx, inMember...), s.r.x.Fleet.Host.Put(groupCtx, inHost...)); err != nil {
+					return err
+				}
+				inHost, inMember = nil, nil
+			}
+			return nil
+		})
 	}
+	err := group.Wait()
 	s.sown = volumes
-	return group.Wait()
+	return err
 }
 
-// volume creates the four objects of one mirrored, bound volume.
-func (s *seeds) volume(ctx context.Context, i int) error {
+// planted are the objects of one mirrored, bound volume.
+type planted struct {
+	root, leafClaim *corev1.PersistentVolumeClaim
+	host, leaf      *corev1.PersistentVolume
+}
+
+// volume creates the four objects of a volume.
+func (s *seeds) volume(ctx context.Context, i int) (*planted, error) {
 	m := s.members[i%len(s.members)]
 	volume := "pvc-" + string(uuid.NewUUID())
 	root := batch{namespace: seedSpace, class: classMirror}.claim(i)
@@ -169,24 +267,42 @@ func (s *seeds) volume(ctx context.Context, i int) error {
 	})
 	root, err := boundClaim(ctx, s.host, root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	class := classMember
-	leaf, err := pvc.Translate(root, &class, m.Member)
+	leafClaim, err := pvc.Translate(root, &class, m.Member)
 	if err != nil {
-		return fmt.Errorf("translate a claim: %w", err)
+		return nil, fmt.Errorf("translate a claim: %w", err)
 	}
-	leaf.Spec.VolumeName = volume
-	leaf.Annotations = withBinding(leaf.Annotations)
-	if leaf, err = boundClaim(ctx, m.client, leaf); err != nil {
-		return err
+	leafClaim.Spec.VolumeName = volume
+	leafClaim.Annotations = withBinding(leafClaim.Annotations)
+	if leafClaim, err = boundClaim(ctx, m.client, leafClaim); err != nil {
+		return nil, err
 	}
-	pv, err := boundVolume(ctx, m.client, s.leafVolume(m, volume, root, leaf))
+	leaf, err := boundVolume(ctx, m.client, s.leafVolume(m, volume, root, leafClaim))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = boundVolume(ctx, s.host, hostpv.Mirror(pv, root, corev1.PersistentVolumeReclaimDelete, m.Member))
-	return err
+	host, err := boundVolume(ctx, s.host, hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, m.Member))
+	return &planted{root, leafClaim, host, leaf}, err
+}
+
+// another returns the objects of another volume like the member's first one.
+func (m seeded) another(i int) planted {
+	volume := "pvc-" + string(uuid.NewUUID())
+	next := planted{m.like.root.DeepCopy(), m.like.leafClaim.DeepCopy(), nil, m.like.leaf.DeepCopy()}
+	for _, claim := range []*corev1.PersistentVolumeClaim{next.root, next.leafClaim} {
+		claim.Name, claim.UID, claim.ResourceVersion, claim.Spec.VolumeName = claimName(i), uuid.NewUUID(), "", volume
+	}
+	mirror.OriginFor(m.HostID, next.root).Stamp(next.leafClaim)
+	next.leaf.Name, next.leaf.UID, next.leaf.ResourceVersion = volume, uuid.NewUUID(), ""
+	next.leaf.Spec.ClaimRef.Name, next.leaf.Spec.ClaimRef.UID, next.leaf.Spec.CSI.VolumeHandle = next.leafClaim.Name, next.leafClaim.UID, volume
+	mirror.OriginFor(m.HostID, next.root).Stamp(next.leaf)
+	next.host = hostpv.Mirror(next.leaf, next.root, corev1.PersistentVolumeReclaimDelete, m.Member)
+	like := m.like.host
+	next.host.UID, next.host.CreationTimestamp, next.host.ManagedFields = uuid.NewUUID(), like.CreationTimestamp, like.ManagedFields
+	next.host.Finalizers, next.host.Status = like.Finalizers, like.Status
+	return next
 }
 
 // leafVolume returns a PV like one that csi-provisioner creates, but stamped and with policy

@@ -29,10 +29,12 @@ type settings struct {
 	members  int // for scale
 	each     int
 	volumes  int
+	memory   string
 	rest     time.Duration
 	// quiet is how long queues must be empty for the manager to count as idle.
 	quiet   time.Duration
 	apart   int // number of members for isolation
+	others  int // Pods for foreign
 	profile bool
 }
 
@@ -101,9 +103,11 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.members, "scale-members", value(24, 2), "scale: number of members, with only an API server and etcd.")
 	flags.IntVar(&s.each, "scale-each", value(1000, 50), "scale: volumes in each member when the restart is measured.")
 	flags.IntVar(&s.volumes, "scale-volumes", value(50_000, 100), "scale: volumes in all members when memory is measured.")
+	flags.StringVar(&s.memory, "scale-memory", "", "scale: the manager's GOMEMLIMIT, for example 922MiB, which is 90% of the chart's memory limit.")
 	flags.DurationVar(&s.rest, "rest", seconds(60, 10), "Duration of the measurement of the idle manager.")
 	flags.DurationVar(&s.quiet, "quiet", seconds(2, 1), "Time that queues must be empty for the manager to count as idle.")
 	flags.IntVar(&s.apart, "isolation-members", value(3, 2), "isolation: number of members, one of which is black-holed.")
+	flags.IntVar(&s.others, "foreign-pods", value(10_000, 200), "foreign: number of the host's Pods, and of the member's, with which Xylem has nothing to do.")
 	flags.BoolVar(&s.profile, "profile", false, "Write CPU and heap profiles of the manager next to the results.")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -123,8 +127,8 @@ func (s settings) check() error {
 			return fmt.Errorf("unknown scenario %q: -h lists all scenarios", name)
 		}
 	}
-	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.rest <= 0 || s.quiet < time.Second/2 || s.quiet > stall || s.volumes < s.members*s.each {
-		return errors.New("repeats, rates, members and --rest must be positive, --quiet must be between half a second and two minutes, isolation needs at least two members, and --scale-volumes must be at least --scale-members times --scale-each")
+	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.others < 1 || s.rest <= 0 || s.quiet < time.Second/2 || s.quiet > stall || s.volumes < s.members*s.each {
+		return errors.New("repeats, rates, members, --foreign-pods and --rest must be positive, --quiet must be between half a second and two minutes, isolation needs at least two members, and --scale-volumes must be at least --scale-members times --scale-each")
 	}
 	return nil
 }

@@ -29,8 +29,11 @@ func versions(ctx context.Context) string {
 }
 
 var _ = Describe("make", Ordered, func() {
-	// Re-create the namespace, because undeploy deletes it.
-	AfterAll(func(ctx SpecContext) { makeNamespace(ctx) }, NodeTimeout(settle))
+	// Delete the policy that only the chart has, and re-create the namespace, because undeploy deletes it.
+	AfterAll(func(ctx SpecContext) {
+		kubectl(ctx, "", "delete", "--kustomize", path("config", "keys"))
+		makeNamespace(ctx)
+	}, NodeTimeout(settle))
 
 	It("build-installer writes objects that the API server accepts", func(ctx SpecContext) {
 		_, err := makeAs(ctx, fleet.Kubectl(), "build-installer")

@@ -291,13 +291,15 @@ var _ = Describe("What the charts render", func() {
 		Expect(objects(stream)).To(HaveKey("CiliumNetworkPolicy " + restricted + " xylem-controller-manager"))
 	}, SpecTimeout(settle))
 
-	DescribeTable("contains the namespace policies that are enabled and that the host supports", func(ctx SpecContext, values, version string, rejects, steers bool) {
+	DescribeTable("contains the policies that are enabled and that the host supports", func(ctx SpecContext, values, version string, rejects, steers, keeps bool) {
 		stream, err := run(ctx, values, helmPath, "template", "xylem", path("charts", "xylem"), "--namespace", restricted, "--kube-version", version, "--values", "-")
 		Expect(err).NotTo(HaveOccurred())
 		got := objects(stream)
-		for kind, wanted := range map[string]bool{"Validating": rejects, "Mutating": steers} {
-			for _, object := range []string{"AdmissionPolicy", "AdmissionPolicyBinding"} {
-				if key := kind + object + "  xylem-namespaces"; wanted {
+		for policy, wanted := range map[string]bool{
+			"ValidatingAdmissionPolicy  xylem-namespaces": rejects, "MutatingAdmissionPolicy  xylem-namespaces": steers, "MutatingAdmissionPolicy  xylem-reserved-keys": keeps,
+		} {
+			for _, key := range []string{policy, strings.Replace(policy, "Policy ", "PolicyBinding ", 1)} {
+				if wanted {
 					Expect(got).To(HaveKey(key))
 				} else {
 					Expect(got).NotTo(HaveKey(key))
@@ -305,11 +307,11 @@ var _ = Describe("What the charts render", func() {
 			}
 		}
 	},
-		Entry("by default", SpecTimeout(settle), `{}`, "1.36.3", true, false),
-		Entry("both", SpecTimeout(settle), `{namespaces: {steer: true}}`, "1.36.3", true, true),
-		Entry("both, on a host that is too old", SpecTimeout(settle), `{namespaces: {steer: true}}`, "1.35.9", true, false),
-		Entry("both, on a host whose version has a suffix", SpecTimeout(settle), `{namespaces: {steer: true}}`, "1.36.0-eks-1", true, true),
-		Entry("none", SpecTimeout(settle), `{namespaces: {reject: false}}`, "1.37.2", false, false),
+		Entry("by default", SpecTimeout(settle), `{}`, "1.36.3", true, false, true),
+		Entry("both", SpecTimeout(settle), `{namespaces: {steer: true}}`, "1.36.3", true, true, true),
+		Entry("both, on a host that is too old", SpecTimeout(settle), `{namespaces: {steer: true}}`, "1.35.9", true, false, false),
+		Entry("both, on a host whose version has a suffix", SpecTimeout(settle), `{namespaces: {steer: true}}`, "1.36.0-eks-1", true, true, true),
+		Entry("none", SpecTimeout(settle), `{namespaces: {reject: false}}`, "1.37.2", false, false, true),
 	)
 
 	It("uses the release's namespace and the account's name, including in policies and rules", func(ctx SpecContext) {
@@ -375,13 +377,16 @@ var _ = Describe("The part shared of the member's chart", func() {
 })
 
 var _ = Describe("The charts contain the same objects as config/", func() {
-	DescribeTable("object by object", func(ctx SpecContext, chart, kustomization string) {
+	DescribeTable("object by object", func(ctx SpecContext, chart string, kustomizations ...string) {
 		stream, err := render(ctx, chart, restricted, `{namespace: {create: true}}`)
 		Expect(err).NotTo(HaveOccurred())
 		got := installed(objects(stream))
-		built, err := run(ctx, "", fleet.Kubectl(), "kustomize", path("config", kustomization))
-		Expect(err).NotTo(HaveOccurred())
-		want := objects(built)
+		want := map[string]*unstructured.Unstructured{}
+		for _, kustomization := range kustomizations {
+			built, err := run(ctx, "", fleet.Kubectl(), "kustomize", path("config", kustomization))
+			Expect(err).NotTo(HaveOccurred())
+			maps.Copy(want, objects(built))
+		}
 		Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))))
 		for name, w := range want {
 			g := got[name]
@@ -393,7 +398,7 @@ var _ = Describe("The charts contain the same objects as config/", func() {
 			Expect(cmp.Diff(w.Object, g.Object)).To(BeEmpty(), name)
 		}
 	},
-		Entry("in the host", SpecTimeout(settle), "xylem", "default"),
+		Entry("in the host", SpecTimeout(settle), "xylem", "default", "keys"),
 		Entry("in a member", SpecTimeout(settle), "xylem-member", "member"),
 	)
 })

@@ -45,6 +45,8 @@ type Cluster struct {
 	apiAddress string
 	// kwokAddress is the address on which KWOK serves as the kubelet of all nodes.
 	kwokAddress string
+	// etcdAddress is the address on which etcd serves, without TLS.
+	etcdAddress string
 
 	processes []*Process   // in start order
 	snapshots atomic.Int32 // used to create the cluster's objects
@@ -75,7 +77,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 	if err != nil {
 		return nil, err
 	}
-	c.apiAddress, c.kwokAddress = addresses.apiServer, addresses.kwok
+	c.apiAddress, c.kwokAddress, c.etcdAddress = addresses.apiServer, addresses.kwok, addresses.etcd
 	if err := c.takeKeys(original); err != nil {
 		return nil, err
 	}

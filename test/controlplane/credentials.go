@@ -53,6 +53,30 @@ func (c *Cluster) Kubeconfig(r Route) ([]byte, error) {
 // as the cluster's data.
 func (c *Cluster) KubeconfigPath() string { return c.path("admin.kubeconfig") }
 
+// WriteKubeconfig writes a file with a cluster admin's direct kubeconfig for all clusters. Each cluster
+// has a context with its name. The host's context is the current one.
+func (f *Fleet) WriteKubeconfig(path string) error {
+	all := clientcmdapi.NewConfig()
+	for _, c := range f.Clusters() {
+		content, err := c.Kubeconfig(Direct)
+		if err != nil {
+			return err
+		}
+		one, err := clientcmd.Load(content)
+		if err != nil {
+			return fmt.Errorf("read the kubeconfig of %s: %w", c.Name(), err)
+		}
+		current := one.Contexts[one.CurrentContext]
+		all.Clusters[c.Name()], all.AuthInfos[c.Name()] = one.Clusters[current.Cluster], one.AuthInfos[current.AuthInfo]
+		all.Contexts[c.Name()] = &clientcmdapi.Context{Cluster: c.Name(), AuthInfo: c.Name()}
+	}
+	all.CurrentContext = f.Host.Name()
+	if err := clientcmd.WriteToFile(*all, path); err != nil {
+		return fmt.Errorf("write the kubeconfig of all clusters: %w", err)
+	}
+	return nil
+}
+
 // UserKubeconfig returns the kubeconfig of a user with a client certificate. It stays valid after
 // Wipe, but the user's RBAC permissions do not.
 func (c *Cluster) UserKubeconfig(r Route, user string, groups ...string) ([]byte, error) {

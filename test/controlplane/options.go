@@ -3,6 +3,7 @@ package controlplane
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -131,6 +132,15 @@ type ClusterOptions struct {
 	NodeMonitorGracePeriod time.Duration
 	// ExtraArgs are appended to the arguments of processes. Later arguments take precedence.
 	ExtraArgs map[ProcessName][]string
+}
+
+// WithArgs returns the options with additional arguments for a process. ExtraArgs take precedence over them.
+func (o ClusterOptions) WithArgs(process ProcessName, args ...string) ClusterOptions {
+	all := map[ProcessName][]string{}
+	maps.Copy(all, o.ExtraArgs)
+	all[process] = slices.Concat(args, all[process])
+	o.ExtraArgs = all
+	return o
 }
 
 // StorageOptions configure a cluster's storage.

@@ -33,8 +33,8 @@ func (d *demo) adopt(ctx context.Context) error {
 	if err := d.runAdopt(ctx, volume); err != nil {
 		return err
 	}
-	d.prompt(d.host, "kubectl apply -f "+manifests+"archive.yaml  # prefers "+spare)
-	if _, err := d.scene(ctx, true, d.apply(manifests+"archive.yaml"),
+	d.out.line("   (the Pod prefers %s)", spare)
+	if _, err := d.scene(ctx, true, apply("archive.yaml"),
 		d.claimBound(d.host, space, archiveApp), d.claimBound(d.members[0], space, archiveApp), d.podRunning(d.host, space, archiveApp)); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (d *demo) adopt(ctx context.Context) error {
 // leaveVolume creates an unclaimed volume with data in the first member and returns its name.
 func (d *demo) leaveVolume(ctx context.Context) (string, error) {
 	m := d.members[0]
-	if err := d.do(ctx, m, "apply", "-f", manifests+"legacy.yaml"); err != nil {
+	if err := d.do(ctx, m, apply("legacy.yaml")...); err != nil {
 		return "", err
 	}
 	bound := d.claimBound(m, legacySpace, archiveApp)
@@ -62,10 +62,7 @@ func (d *demo) leaveVolume(ctx context.Context) (string, error) {
 	}
 	d.out.line("   the disk of %s/%s in %s now contains: %s", legacySpace, archiveApp, pinned, archiveData)
 	d.out.line("   (deleting its claim keeps the volume: policy Retain)")
-	const retain = `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`
-	d.prompt(m, "kubectl patch pv "+volume+" \\")
-	d.out.line("       -p '%s'", retain)
-	if _, err := d.kubectl(ctx, m, "patch", "pv", volume, "-p", retain); err != nil {
+	if err := d.do(ctx, m, "patch", "pv", volume, "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`); err != nil {
 		return "", err
 	}
 	if err := d.do(ctx, m, "delete", "namespace", legacySpace, "--wait=false"); err != nil {
@@ -87,16 +84,15 @@ func (d *demo) leaveVolume(ctx context.Context) (string, error) {
 // runAdopt runs kubectl xylem adopt, first with --dry-run.
 func (d *demo) runAdopt(ctx context.Context, volume string) error {
 	for _, dry := range []bool{true, false} {
-		args := []string{"xylem", "adopt", pinned, volume, "--name", archiveApp, "--claim", space + "/" + archiveApp, "--class", archiveClass}
-		note := ""
-		if dry {
-			args, note = append(args, "--dry-run"), " --dry-run"
+		args := []string{
+			"xylem", "adopt", pinned, volume, "--member-context", pinned,
+			"--name", archiveApp, "--claim", space + "/" + archiveApp, "--class", archiveClass,
 		}
-		d.prompt(d.host, "kubectl xylem adopt "+pinned+" \\")
-		d.out.line("       %s --class %s \\", volume, archiveClass)
-		d.out.line("       --name %s --claim %s/%s%s \\", archiveApp, space, archiveApp, note)
-		d.out.line("       --member-kubeconfig ~/%s.kubeconfig", pinned)
-		out, err := d.kubectl(ctx, d.host, append(args, "--member-kubeconfig", d.members[0].KubeconfigPath())...)
+		if dry {
+			args = append(args, "--dry-run")
+		}
+		d.prompt(d.host, args...)
+		out, err := d.kubectl(ctx, d.host, args...)
 		if err != nil {
 			return err
 		}

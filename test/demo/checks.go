@@ -129,7 +129,7 @@ func (d *demo) evidence(ctx context.Context, v *view, args ...string) {
 	if err != nil {
 		out = err.Error()
 	}
-	d.prompt(v, "kubectl "+strings.Join(args, " "))
+	d.prompt(v, args...)
 	for _, line := range lastLines(out, describeLines) {
 		d.out.line("   %s", clip(line, 2*tableWidth))
 	}

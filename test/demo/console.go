@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -28,6 +29,10 @@ type console struct {
 	mu     sync.Mutex
 	out    io.Writer
 	status string
+	// begun is the number of sections so far.
+	begun int
+	// unreadable are the lines that contain unlimitedSize.
+	unreadable []string
 }
 
 // recordVariable is the environment variable that names a file to which the demo also writes its
@@ -72,12 +77,28 @@ func (c *console) line(format string, args ...any) {
 	c.erase()
 	fmt.Fprintln(c.out, strings.TrimRight(text, " \n"))
 	c.draw()
+	if strings.Contains(text, unlimitedSize) {
+		c.unreadable = append(c.unreadable, text)
+	}
 }
 
-// section prints the title of a part of the demo.
+// unlimited returns the lines that show an unlimited size as a number.
+func (c *console) unlimited() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.unreadable)
+}
+
+// section prints the number and the title of a part of the demo.
 func (c *console) section(title string) {
+	c.begun++
+	c.title(fmt.Sprintf("%d of %d: %s", c.begun, sections, title))
+}
+
+// title prints the title of a part that has no number.
+func (c *console) title(text string) {
 	c.line("")
-	c.line("%s", c.style(bold, "== "+title))
+	c.line("%s", c.style(bold, "== "+text))
 }
 
 // say replaces the status line; "" removes it. If the output is not a terminal, it prints the text

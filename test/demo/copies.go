@@ -33,8 +33,7 @@ func (d *demo) snapshot(ctx context.Context) error {
 	if err := d.writeDisk(d.members[0], nginxClaim, mondayData); err != nil {
 		return err
 	}
-	d.prompt(d.host, "kubectl apply -f "+manifests+"snapshot.yaml")
-	requests, err := d.scene(ctx, false, d.apply(manifests+"snapshot.yaml"), d.snapshotReady(d.host), d.snapshotReady(d.members[0]))
+	requests, err := d.scene(ctx, false, apply("snapshot.yaml"), d.snapshotReady(d.host), d.snapshotReady(d.members[0]))
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (d *demo) checkSnapshot(ctx context.Context) error {
 
 // restore creates a claim from the snapshot.
 func (d *demo) restore(ctx context.Context) error {
-	d.out.section("Restoring it: only the member that has the snapshot can create the disk")
+	d.out.section("Restoring it, in the only member that has the snapshot")
 	return d.copied(ctx, "restore", restoredApp, mondayData)
 }
 
@@ -83,8 +82,8 @@ func (d *demo) clone(ctx context.Context) error {
 // copied applies a claim with a source, and a Pod that prefers a member other than the source's. It
 // checks where the disk is, and that the disk has the source's data.
 func (d *demo) copied(ctx context.Context, what, app, want string) error {
-	d.prompt(d.host, "kubectl apply -f "+manifests+app+".yaml  # prefers "+spare)
-	requests, err := d.scene(ctx, false, d.apply(manifests+app+".yaml"), d.claimBound(d.host, space, app), d.podRunning(d.host, space, app))
+	d.out.line("   (the Pod prefers %s)", spare)
+	requests, err := d.scene(ctx, false, apply(app+".yaml"), d.claimBound(d.host, space, app), d.podRunning(d.host, space, app))
 	if err != nil {
 		return err
 	}
@@ -104,13 +103,9 @@ func (d *demo) copied(ctx context.Context, what, app, want string) error {
 
 // forget deletes the snapshot, and then the restored claim and the clone.
 func (d *demo) forget(ctx context.Context) error {
-	d.out.section("Deleting the snapshot (policy Delete); the restored claim keeps its disk")
+	d.out.section("Deleting the snapshot; the restored claim keeps its disk")
 	command := []string{"-n", space, "delete", "--wait=false", "volumesnapshot/" + snapshotName}
-	d.prompt(d.host, "kubectl "+strings.Join(command, " "))
-	requests, err := d.scene(ctx, true, func(ctx context.Context) error {
-		_, err := d.kubectl(ctx, d.host, command...)
-		return err
-	}, d.snapshotGone(d.host), d.snapshotGone(d.members[0]), d.noSnapshots())
+	requests, err := d.scene(ctx, true, command, d.snapshotGone(d.host), d.snapshotGone(d.members[0]), d.noSnapshots())
 	if err != nil {
 		return err
 	}

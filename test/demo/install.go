@@ -41,28 +41,24 @@ func (d *demo) checkVersions(ctx context.Context) error {
 
 // install applies the manifests in the host and in the members.
 func (d *demo) install(ctx context.Context) error {
-	d.out.section("Installing Xylem: manifests in all clusters; the manager is a local process")
-	install := []string{"apply", "--server-side", "-k", "test/demo/host"}
-	d.prompt(d.host, "kubectl "+strings.Join(install, " ")+"   # config/default without the manager's Deployment")
-	err := d.busy("kubectl apply", func() error {
-		_, err := d.kubectl(ctx, d.host, install...)
-		return err
-	})
-	if err != nil {
+	d.out.section("Installing Xylem in all clusters; the manager is a local process")
+	d.out.line("   (test/demo/host is config/default without the manager's Deployment)")
+	if err := d.do(ctx, d.host, "apply", "--server-side", "-k", "test/demo/host"); err != nil {
 		return err
 	}
 	if _, err := d.kubectl(ctx, d.host, "wait", "--for=condition=Established", "--timeout=60s", crdName); err != nil {
 		return err
 	}
-	d.prompt(d.members[0], "kubectl apply -k config/member   # also in "+d.members[1].Name())
-	for _, part := range reachParts {
-		d.prompt(d.members[0], "kubectl apply -k "+part+"   # optional")
+	parts := append([]string{"config/member"}, reachParts...)
+	for _, part := range parts {
+		d.prompt(d.members[0], "apply", "-k", part)
 	}
+	d.out.line("   (only the first is required; the demo applies all of them in %s too)", d.members[1].Name())
 	return d.busy("kubectl apply", func() error {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, m := range d.members {
 			group.Go(func() error {
-				for _, part := range append([]string{"config/member"}, reachParts...) {
+				for _, part := range parts {
 					if _, err := d.kubectl(ctx, m, "apply", "-k", part); err != nil {
 						return err
 					}

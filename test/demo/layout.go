@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -115,8 +117,11 @@ func table(rows [][]string) []string {
 	return lines
 }
 
+// unlimitedSize is how kubectl prints a CSIStorageCapacity without a limit.
+var unlimitedSize = strconv.Itoa(math.MaxInt64)
+
 // narrow makes kubectl's tables narrower, because they are wider than most terminals. It removes
-// columns that are empty in every row and narrows the gaps.
+// columns that are empty in every row, narrows the gaps, and writes "unlimited" for unlimitedSize.
 func narrow(output string) []string {
 	var lines []string
 	for block := range strings.SplitSeq(strings.TrimRight(output, "\n"), "\n\n") {
@@ -140,7 +145,7 @@ func narrowTable(lines []string) []string {
 			continue
 		}
 		for i := range rows {
-			rows[i] = append(rows[i], column[i])
+			rows[i] = append(rows[i], strings.Replace(column[i], unlimitedSize, "unlimited", 1))
 		}
 	}
 	return table(rows)

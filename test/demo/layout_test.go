@@ -71,6 +71,10 @@ func TestNarrow(t *testing.T) {
 				"ledger-0   0/1    Pending  <none>     node-2",
 			},
 		},
+		"an unlimited size": {
+			output: "MEMBER      LARGEST VOLUME\ncluster38   512Mi\ncluster39   9223372036854775807\n",
+			want:   []string{"MEMBER     LARGEST VOLUME", "cluster38  512Mi", "cluster39  unlimited"},
+		},
 		"no rows": {output: "No resources found.\n", want: []string{"No resources found."}},
 		"two tables stay separate": {
 			output: "NAME   A\nx      1\n\nNAME   LONGER\ny      <none>\n",

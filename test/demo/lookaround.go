@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
@@ -21,10 +23,12 @@ func (d *demo) lookAround(ctx context.Context) {
 		d.out.line("%v", err)
 		return
 	}
-	d.out.section("The clusters run until Ctrl-C. Paste this into another terminal:")
-	for _, line := range pasted(env) {
+	d.out.title("The clusters run until Ctrl-C. Paste this into another terminal:")
+	prepare, commands := pasted(d.root, env)
+	for _, line := range append(prepare, commands...) {
 		d.out.line("%s", line)
 	}
+	d.out.line("The contexts are those of config/samples/README.md: %s, %s, %s.", d.host.Name(), pinned, spare)
 	d.out.line("")
 	d.out.line("Logs and disks:")
 	d.out.line("   tail -f %s", d.x.Manager.LogPath())
@@ -63,29 +67,32 @@ func (d *demo) lookAround(ctx context.Context) {
 	}
 }
 
-// environment writes a file for shells that adds kubectl and its plugin to the PATH, selects the
-// host as kubectl's cluster, and sets a variable to the path of each member's kubeconfig.
+// environment writes a file for shells that adds kubectl and its plugin to the PATH, and selects the
+// kubeconfig with a context for each cluster.
 func (d *demo) environment() (path string, err error) {
-	var env strings.Builder
-	fmt.Fprintf(&env, "export PATH='%s':'%s':\"$PATH\"\n", filepath.Join(d.root, "bin"), filepath.Dir(d.x.Fleet.Kubectl()))
-	fmt.Fprintf(&env, "export KUBECONFIG='%s'\n", d.host.KubeconfigPath())
-	for _, m := range d.members {
-		fmt.Fprintf(&env, "export %s='%s'\n", strings.ToUpper(m.Name()), m.KubeconfigPath())
-	}
-	return d.write("env", []byte(env.String()))
+	programs := strings.Join([]string{filepath.Join(d.root, "bin"), filepath.Dir(d.x.Fleet.Kubectl())}, ":")
+	return d.write("env", fmt.Appendf(nil, "export PATH=%s:\"$PATH\"\nexport KUBECONFIG=%s\n", shellescape.Quote(programs), shellescape.Quote(d.kubeconfig())))
 }
 
-// pasted returns the commands for the user to paste into a shell.
-func pasted(env string) []string {
-	return []string{
-		". '" + env + "'",
+// pasted returns the commands for the user to paste into a shell: those that prepare the shell, and
+// then those that show the state.
+func pasted(root, env string) (prepare, commands []string) {
+	prepare = []string{
+		shellescape.QuoteCommand([]string{"cd", root}),
+		shellescape.QuoteCommand([]string{".", env}),
+	}
+	commands = []string{
 		"kubectl xylem status",
+		"kubectl xylem doctor",
 		"kubectl get clusterregistrations,nodes",
 		"kubectl xylem tree pvc/" + setClaim(0) + " -n " + space,
 		"kubectl xylem why pvc/" + setClaim(0) + " -n " + space,
 		"kubectl get pod,pvc,pv -A",
-		`kubectl --kubeconfig "$` + strings.ToUpper(pinned) + `" get pod,pvc,pv -A`,
 	}
+	for _, member := range []string{pinned, spare} {
+		commands = append(commands, "kubectl --context "+member+" get pod,pvc,pv -A")
+	}
+	return prepare, commands
 }
 
 // runPasted checks that the pasted commands work.
@@ -95,16 +102,17 @@ func (d *demo) runPasted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lines := pasted(env)
-	for _, line := range lines[1:] {
-		cmd := exec.CommandContext(ctx, "sh", "-c", lines[0]+" && "+line) //nolint:gosec // our own commands
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}             // Ctrl-C must reach only the demo
+	prepare, commands := pasted(d.root, env)
+	for _, line := range commands {
+		cmd := exec.CommandContext(ctx, "sh", "-c", strings.Join(append(prepare, line), " && ")) //nolint:gosec // our own commands
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                                    // Ctrl-C must reach only the demo
 		if out, err := cmd.CombinedOutput(); err != nil {
 			d.checks.fail(succeed, line, fmt.Sprintf("%v: %s", err, strings.TrimSpace(string(out))))
 			return nil
 		}
 	}
-	d.checks.pass(succeed, fmt.Sprintf("%d commands", len(lines)-1))
+	d.checks.pass(succeed, fmt.Sprintf("%d commands", len(commands)))
+	d.checks.equal("end: no line shows the number for an unlimited size", "", strings.Join(d.out.unlimited(), "; "), "")
 	return nil
 }
 

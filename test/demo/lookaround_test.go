@@ -7,7 +7,8 @@ import (
 
 func TestPasted(t *testing.T) {
 	const columns = 80
-	for _, line := range pasted("/tmp/xylem-demo-1234567890/env") {
+	prepare, commands := pasted("/home/user/xylem", "/tmp/xylem-demo-1234567890/env")
+	for _, line := range append(prepare, commands...) {
 		if len(line) > columns {
 			t.Errorf("%q has %d columns, want %d at most", line, len(line), columns)
 		}

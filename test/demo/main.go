@@ -21,6 +21,9 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
+// sections is the number of sections that the demo prints.
+const sections = 20
+
 // exitVariable is the environment variable that makes the demo end after its checks.
 const exitVariable = "DEMO_EXIT"
 
@@ -130,7 +133,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 	d.out.line("the real state of both.")
 	d.out.line("The control planes, schedulers and CSI calls are real and run on loopback.")
 	d.out.line("The containers are simulated: KWOK reports them as running. No image is pulled.")
-	d.out.section("Starting clusters: a host and two members, each with its own control plane")
+	d.out.section("Starting a host and two members, each with its own control plane")
 	program := filepath.Join(d.root, "bin", "manager")
 	if _, err := os.Stat(program); err != nil {
 		return fmt.Errorf("there is no bin/manager: run make demo, which builds it: %w", err)
@@ -153,7 +156,11 @@ func (d *demo) startClusters(ctx context.Context) error {
 		ManagerArgs: []string{"--leader-elect", "--node-api-bind-address=" + nodeAPI, "--node-api-advertise-address=127.0.0.1"},
 		Progress:    func(format string, args ...any) { d.out.line("   "+format, args...) },
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	d.out.line("   kubectl's contexts: %s (the current one), %s and %s", d.x.Host.Name(), pinned, spare)
+	return d.x.Fleet.WriteKubeconfig(d.kubeconfig())
 }
 
 // look starts watching all clusters.

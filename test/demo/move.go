@@ -24,15 +24,15 @@ const killedAt = "Comparing the old disk again"
 
 // move moves a claim with its data to the other member. It kills the command and runs it again.
 func (d *demo) move(ctx context.Context) error {
-	d.out.section("Moving a claim with its data to the other member, with a kill -9 halfway")
+	d.out.section("Moving a claim with its data to the other member, despite a kill -9")
 	if out, err := exec.CommandContext(ctx, "tar", "--version").Output(); err != nil || !bytes.Contains(out, []byte("GNU tar")) {
 		d.out.line("   skipped: this machine lacks GNU tar, which the Pods' commands run")
 		return nil
 	}
 	d.out.line("   (containers are simulated: exec runs the Pods' commands on this machine, on")
 	d.out.line("   the members' disks)")
-	d.prompt(d.host, "kubectl apply -f "+manifests+movedApp+".yaml  # prefers "+pinned)
-	if _, err := d.scene(ctx, true, d.apply(manifests+movedApp+".yaml"), d.claimBound(d.host, space, movedApp), d.podRunning(d.host, space, movedApp)); err != nil {
+	d.out.line("   (the Pod prefers %s)", pinned)
+	if _, err := d.scene(ctx, true, apply(movedApp+".yaml"), d.claimBound(d.host, space, movedApp), d.podRunning(d.host, space, movedApp)); err != nil {
 		return err
 	}
 	from, to := d.members[0], d.members[1]
@@ -73,11 +73,7 @@ func (d *demo) move(ctx context.Context) error {
 func (d *demo) checkMoved(ctx context.Context, old string, killed bool) error {
 	from, to := d.members[0], d.members[1]
 	scale := []string{"-n", space, "scale", "deployment/" + movedApp, "--replicas=1"}
-	d.prompt(d.host, "kubectl "+strings.Join(scale, " "))
-	if _, err := d.scene(ctx, true, func(ctx context.Context) error {
-		_, err := d.kubectl(ctx, d.host, scale...)
-		return err
-	}, d.replicasRunning(movedApp, 1)); err != nil {
+	if _, err := d.scene(ctx, true, scale, d.replicasRunning(movedApp, 1)); err != nil {
 		return err
 	}
 	data, err := d.readDisk(to, movedApp)
@@ -111,7 +107,7 @@ func (d *demo) checkMoved(ctx context.Context, old string, killed bool) error {
 // stream runs kubectl in the host, prints its output as it appears, and kills it after a line with
 // the prefix, unless the prefix is empty. It reports whether it has killed kubectl.
 func (d *demo) stream(ctx context.Context, prefix string, args ...string) (killed bool, err error) {
-	d.prompt(d.host, "kubectl "+strings.Join(args, " "))
+	d.prompt(d.host, args...)
 	cmd := d.kubectlCommand(ctx, d.host, args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -140,7 +136,7 @@ func (d *demo) stream(ctx context.Context, prefix string, args ...string) (kille
 	case ctx.Err() != nil:
 		return killed, context.Cause(ctx)
 	case err != nil && !killed:
-		return false, fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))
+		return false, fmt.Errorf("%s: %w: %s", commandLine(d.host, args), err, strings.TrimSpace(complaints.String()))
 	}
 	return killed, nil
 }

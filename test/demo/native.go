@@ -36,7 +36,7 @@ func (d *demo) timing(since time.Time, v *view, namespace string) timing {
 
 // native applies the same claim and Deployment directly in a member, without Xylem, for comparison.
 func (d *demo) native(ctx context.Context) error {
-	d.out.section("For comparison: the same example in one cluster, " + pinned + ", without Xylem")
+	d.out.section("For comparison: the same example in " + pinned + ", without Xylem")
 	m := d.members[0]
 	sample, err := os.ReadFile(filepath.Join(d.root, "config/samples/nginx.yaml"))
 	if err != nil {
@@ -47,9 +47,9 @@ func (d *demo) native(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.prompt(m, fmt.Sprintf("kubectl apply -f nginx.yaml   # namespace %s, node %s", nativeSpace, m.NodeNames()[0]))
+	d.out.line("   (the same sample, in namespace %s, on node %s)", nativeSpace, m.NodeNames()[0])
 	begin := time.Now()
-	if _, err := d.kubectl(ctx, m, "apply", "-f", file); err != nil {
+	if err := d.do(ctx, m, "apply", "-f", file); err != nil {
 		return err
 	}
 	for _, c := range []condition{d.claimBound(m, nativeSpace, nginxClaim), d.podRunning(m, nativeSpace, nginxApp)} {

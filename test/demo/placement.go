@@ -25,10 +25,9 @@ const (
 
 // promise applies a claim of a promise class and, some time later, its Pod.
 func (d *demo) promise(ctx context.Context) error {
-	d.out.section("Just in time: a claim that is Bound immediately, without a disk until its Pod")
-	d.prompt(d.host, "kubectl apply -f "+manifests+"promise-claim.yaml")
+	d.out.section("Just in time: a claim that is Bound before its disk exists")
 	begin := time.Now()
-	if _, err := d.scene(ctx, true, d.apply(manifests+"promise-claim.yaml"), d.claimBound(d.host, space, promiseApp), d.promiseIs(v1alpha1.ReasonPromised)); err != nil {
+	if _, err := d.scene(ctx, true, apply("promise-claim.yaml"), d.claimBound(d.host, space, promiseApp), d.promiseIs(v1alpha1.ReasonPromised)); err != nil {
 		return err
 	}
 	d.figures.promise.bound = d.since(begin, object{d.host.column, kindClaim, space, promiseApp}, created, bound)
@@ -38,9 +37,8 @@ func (d *demo) promise(ctx context.Context) error {
 	}
 	d.checks.equal("promise: Bound, although no disk exists", "", where, fmt.Sprintf("after %s", seconds(d.figures.promise.bound)))
 
-	d.prompt(d.host, "kubectl apply -f "+manifests+"promise-pod.yaml")
 	begin = time.Now()
-	if _, err := d.scene(ctx, false, d.apply(manifests+"promise-pod.yaml"), d.podRunning(d.host, space, promiseApp), d.promiseIs(v1alpha1.ReasonFulfilled)); err != nil {
+	if _, err := d.scene(ctx, false, apply("promise-pod.yaml"), d.podRunning(d.host, space, promiseApp), d.promiseIs(v1alpha1.ReasonFulfilled)); err != nil {
 		return err
 	}
 	d.figures.promise.running = d.since(begin, object{d.host.column, kindPod, space, ""}, created, running)
@@ -57,8 +55,8 @@ func (d *demo) promise(ctx context.Context) error {
 
 // full leaves a member with little free capacity, so that the scheduler skips it.
 func (d *demo) full(ctx context.Context) error {
-	d.out.section("A full member is skipped: Xylem publishes each member's capacity in the host")
-	if err := d.do(ctx, d.members[0], "apply", "-f", manifests+"nearly-full.yaml"); err != nil {
+	d.out.section("A full member is skipped: the host knows each member's capacity")
+	if err := d.do(ctx, d.members[0], apply("nearly-full.yaml")...); err != nil {
 		return err
 	}
 	if err := d.await(ctx, "the host to show the new capacity", func(ctx context.Context) (string, error) { return d.lessRoom(ctx) }); err != nil {
@@ -68,8 +66,9 @@ func (d *demo) full(ctx context.Context) error {
 		`custom-columns=CLASS:.storageClassName,MEMBER:.metadata.labels.xylem\.io/cluster,LARGEST VOLUME:.maximumVolumeSize`); err != nil {
 		return err
 	}
-	d.prompt(d.host, "kubectl apply -f "+manifests+"roomy.yaml   # 1Gi, prefers "+pinned)
-	if _, err := d.scene(ctx, true, d.apply(manifests+"roomy.yaml"), d.podRunning(d.host, space, roomyApp)); err != nil {
+	d.out.line("   (for unlimited, kubectl prints the largest 64-bit number)")
+	d.out.line("   (the claim requests 1Gi, and the Pod prefers %s)", pinned)
+	if _, err := d.scene(ctx, true, apply("roomy.yaml"), d.podRunning(d.host, space, roomyApp)); err != nil {
 		return err
 	}
 	d.checks.equal("capacity: the scheduler skips the full member", spare, d.placeOf(roomyApp), "in "+spare+", although "+pinned+" was preferred")
@@ -81,14 +80,14 @@ func (d *demo) full(ctx context.Context) error {
 
 // failing makes a member's driver fail, so that Xylem reassigns the claim.
 func (d *demo) failing(ctx context.Context) error {
-	d.out.section("A member that cannot create the disk: claim and Pod move to another one")
+	d.out.section("A member cannot create the disk: another member takes over")
 	m := d.members[0]
 	if err := m.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Code: codes.Internal, Message: brokenDriver}); err != nil {
 		return err
 	}
 	d.out.line("   (from now on, the driver of %s fails every CreateVolume: %s)", m.Name(), brokenDriver)
-	d.prompt(d.host, "kubectl apply -f "+manifests+"stubborn.yaml   # prefers "+pinned)
-	if _, err := d.scene(ctx, true, d.apply(manifests+"stubborn.yaml"), d.podRunning(d.host, space, stubbornApp)); err != nil {
+	d.out.line("   (the Pod prefers %s)", pinned)
+	if _, err := d.scene(ctx, true, apply("stubborn.yaml"), d.podRunning(d.host, space, stubbornApp)); err != nil {
 		return err
 	}
 	if err := m.SetFaults(); err != nil {
@@ -111,7 +110,7 @@ func (d *demo) clear(ctx context.Context, app, check string) error {
 		volume = claim.Spec.VolumeName
 	}
 	command := []string{"-n", space, "delete", "--wait=false", "deployment/" + app, "pvc/" + app}
-	d.prompt(d.host, "kubectl "+strings.Join(command, " "))
+	d.prompt(d.host, command...)
 	if _, err := d.kubectl(ctx, d.host, command...); err != nil {
 		return err
 	}

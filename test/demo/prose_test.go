@@ -1,16 +1,19 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// TestProseFitsTerminals checks the width of section titles, and of lines without variable values.
+// TestProseFitsTerminals checks the width of section titles, and of lines without variable values. It
+// also counts the sections.
 // The timeline and tables may be wider.
 func TestProseFitsTerminals(t *testing.T) {
 	const columns = 80
@@ -18,7 +21,7 @@ func TestProseFitsTerminals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
+	found, begun := 0, 0
 	for _, name := range names {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
@@ -30,11 +33,15 @@ func TestProseFitsTerminals(t *testing.T) {
 				return true
 			}
 			method, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || method.Sel.Name != "section" && method.Sel.Name != "line" {
+			if !ok || !slices.Contains([]string{"section", "title", "line"}, method.Sel.Name) {
 				return true
 			}
 			text := printed(call.Args[0])
-			if method.Sel.Name == "section" {
+			switch method.Sel.Name {
+			case "section":
+				begun++
+				text = fmt.Sprintf("== %d of %d: %s", sections, sections, text)
+			case "title":
 				text = "== " + text
 			}
 			if found++; length(text) > columns {
@@ -42,6 +49,9 @@ func TestProseFitsTerminals(t *testing.T) {
 			}
 			return true
 		})
+	}
+	if begun != sections {
+		t.Errorf("found %d sections, and the demo numbers them up to %d", begun, sections)
 	}
 	if found < 20 {
 		t.Errorf("found %d titles and lines, want at least 20", found)

@@ -27,7 +27,7 @@ func (d *demo) reach(ctx context.Context) error {
 		{"exec: in the Pod in " + pinned, "hello from the Pod", []string{"exec", name, "--", "echo", "hello from the Pod"}},
 	} {
 		args := append([]string{"-n", space}, command.args...)
-		d.prompt(d.host, "kubectl "+strings.Join(args, " "))
+		d.prompt(d.host, args...)
 		out, err := d.kubectl(ctx, d.host, args...)
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func (d *demo) reach(ctx context.Context) error {
 func (d *demo) debug(ctx context.Context, pod string) error {
 	const name = "debugger"
 	args := []string{"-n", space, "debug", pod, "--image=busybox", "--container=" + name, "--profile=baseline", "--attach=false"}
-	d.prompt(d.host, "kubectl "+strings.Join(args, " "))
+	d.prompt(d.host, args...)
 	if _, err := d.kubectl(ctx, d.host, args...); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (d *demo) debug(ctx context.Context, pod string) error {
 		return err
 	}
 	args = []string{"-n", space, "get", "pod", pod, "-o", where}
-	d.prompt(member, "kubectl "+strings.Join(args, " "))
+	d.prompt(member, args...)
 	out, err := d.kubectl(ctx, member, args...)
 	if err != nil {
 		return err

@@ -21,8 +21,9 @@ import (
 // register registers the members, each with a Secret that contains a kubeconfig and a
 // ClusterRegistration that refers to it.
 func (d *demo) register(ctx context.Context) error {
-	d.out.section("Registering the members: a Secret with a kubeconfig, and a registration")
+	d.out.section("Registering the members: a Secret and a ClusterRegistration each")
 	d.out.line("   (the kubeconfig has a token of the member's %s, with only its permissions)", harness.MemberUser)
+	d.out.line("   (each registration is config/samples/clusterregistration.yaml, with its name)")
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.awaitRegistrations(groupCtx) })
 	group.Go(func() error {
@@ -43,7 +44,7 @@ func (d *demo) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.do(ctx, d.host, "apply", "-f", "config/samples/storageclass.yaml"); err != nil {
+	if err := d.do(ctx, d.host, applySample("storageclass.yaml")...); err != nil {
 		return err
 	}
 	_, err = d.settle(ctx, before)
@@ -60,8 +61,7 @@ func (d *demo) registerOne(ctx context.Context, m *view) error {
 	if err != nil {
 		return err
 	}
-	sample := "config/samples/clusterregistration.yaml"
-	content, err := os.ReadFile(filepath.Join(d.root, sample))
+	content, err := os.ReadFile(filepath.Join(d.root, "config/samples/clusterregistration.yaml"))
 	if err != nil {
 		return fmt.Errorf("read the sample: %w", err)
 	}
@@ -69,21 +69,10 @@ func (d *demo) registerOne(ctx context.Context, m *view) error {
 	if err != nil {
 		return err
 	}
-	secret := []string{"-n", v1alpha1.DefaultNamespace, "create", "secret", "generic", m.Name() + "-kubeconfig", "--from-file=kubeconfig="}
-	note := ""
-	if m.Name() != pinned {
-		note = "   # as " + m.Name()
-	}
-	d.prompt(d.host, "kubectl "+strings.Join(secret, " ")+m.Name()+".kubeconfig")
-	d.prompt(d.host, "kubectl apply -f "+sample+note)
-	secret[len(secret)-1] += file
-	return d.busy("registering "+m.Name(), func() error {
-		if _, err := d.kubectl(ctx, d.host, secret...); err != nil {
-			return err
-		}
-		_, err := d.kubectl(ctx, d.host, "apply", "-f", manifest)
+	if err := d.do(ctx, d.host, "-n", v1alpha1.DefaultNamespace, "create", "secret", "generic", m.Name()+"-kubeconfig", "--from-file=kubeconfig="+file); err != nil {
 		return err
-	})
+	}
+	return d.do(ctx, d.host, "apply", "-f", manifest)
 }
 
 // awaitRegistrations waits until every member is Ready, and prints how long each condition took to

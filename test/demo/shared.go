@@ -28,9 +28,9 @@ func (d *demo) share(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.out.line("   (shared.yaml is %s with the driver's name)", role)
 	for _, m := range d.members {
-		d.prompt(m, "kubectl apply -f "+role+"   # with the name of the driver")
-		if _, err := d.kubectl(ctx, m, "apply", "-f", granted); err != nil {
+		if err := d.do(ctx, m, "apply", "-f", granted); err != nil {
 			return err
 		}
 		if err := d.do(ctx, d.host, "patch", "clusterregistration", m.Name(), "--type=merge", "-p",
@@ -43,16 +43,11 @@ func (d *demo) share(ctx context.Context) error {
 			return err
 		}
 	}
-	d.prompt(d.host, "kubectl apply -f "+manifests+sharedApp+".yaml")
-	if _, err := d.scene(ctx, true, d.apply(manifests+sharedApp+".yaml"), d.claimBound(d.host, space, sharedApp), d.podRunning(d.host, space, sharedApp)); err != nil {
+	if _, err := d.scene(ctx, true, apply(sharedApp+".yaml"), d.claimBound(d.host, space, sharedApp), d.podRunning(d.host, space, sharedApp)); err != nil {
 		return err
 	}
-	scale := []string{"-n", space, "scale", "deployment/" + sharedApp, "--replicas=2"}
-	d.prompt(d.host, "kubectl "+strings.Join(scale, " ")+"   # the second Pod must be in the other member")
-	requests, err := d.scene(ctx, false, func(ctx context.Context) error {
-		_, err := d.kubectl(ctx, d.host, scale...)
-		return err
-	}, d.replicasRunning(sharedApp, len(d.members)))
+	d.out.line("   (the second Pod must be in the other member)")
+	requests, err := d.scene(ctx, false, []string{"-n", space, "scale", "deployment/" + sharedApp, "--replicas=2"}, d.replicasRunning(sharedApp, len(d.members)))
 	if err != nil {
 		return err
 	}

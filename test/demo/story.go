@@ -31,16 +31,17 @@ const (
 // grown is the new size of the claim.
 const grown = "2Gi"
 
-// scene runs act and shows the changes until all conditions are met and Xylem stops writing. It
-// returns Xylem's requests to each cluster.
-func (d *demo) scene(ctx context.Context, brief bool, act func(context.Context) error, conditions ...condition) ([]controlplane.Requests, error) {
+// scene prints a kubectl command, runs it in the host, and shows the changes until all conditions
+// are met and Xylem stops writing. It returns Xylem's requests to each cluster.
+func (d *demo) scene(ctx context.Context, brief bool, command []string, conditions ...condition) ([]controlplane.Requests, error) {
+	d.prompt(d.host, command...)
 	before, err := d.mark(ctx)
 	if err != nil {
 		return nil, err
 	}
 	d.timeline.begin(space, brief)
 	defer d.timeline.end()
-	if err := act(ctx); err != nil {
+	if _, err := d.kubectl(ctx, d.host, command...); err != nil {
 		return nil, err
 	}
 	for _, c := range conditions {
@@ -58,20 +59,17 @@ type condition struct {
 	lacking  func() (string, error)
 }
 
-// apply returns an act that runs kubectl apply in the host.
-func (d *demo) apply(file string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_, err := d.kubectl(ctx, d.host, "apply", "-f", file)
-		return err
-	}
-}
+// apply returns the arguments with which kubectl applies one of the demo's manifests.
+func apply(file string) []string { return []string{"apply", "-f", manifests + file} }
+
+// applySample does what apply does, for one of the samples.
+func applySample(file string) []string { return []string{"apply", "-f", "config/samples/" + file} }
 
 // nginx applies the first example.
 func (d *demo) nginx(ctx context.Context) error {
-	d.out.section("A claim and a Deployment in the host, pinned to the node of " + pinned)
-	d.prompt(d.host, "kubectl apply -f config/samples/nginx.yaml")
+	d.out.section("A claim and a Deployment in the host, pinned to " + pinned)
 	begin := time.Now()
-	requests, err := d.scene(ctx, false, d.apply("config/samples/nginx.yaml"),
+	requests, err := d.scene(ctx, false, applySample("nginx.yaml"),
 		d.claimBound(d.host, space, nginxClaim), d.podRunning(d.host, space, nginxApp),
 		d.claimBound(d.members[0], space, nginxClaim), d.podRunning(d.members[0], space, nginxApp))
 	if err != nil {
@@ -120,7 +118,6 @@ func (d *demo) checkOneDisk(claim string) error {
 // statefulSet applies a StatefulSet that the scheduler places.
 func (d *demo) statefulSet(ctx context.Context) error {
 	d.out.section("A StatefulSet with two replicas, placed by the scheduler")
-	d.prompt(d.host, "kubectl apply -f config/samples/statefulset.yaml")
 	conditions := []condition{}
 	for i := range replicas {
 		conditions = append(conditions, d.claimBound(d.host, space, setClaim(i)))
@@ -129,7 +126,7 @@ func (d *demo) statefulSet(ctx context.Context) error {
 	for i := range replicas {
 		conditions = append(conditions, d.leafFound(i))
 	}
-	if _, err := d.scene(ctx, true, d.apply("config/samples/statefulset.yaml"), conditions...); err != nil {
+	if _, err := d.scene(ctx, true, applySample("statefulset.yaml"), conditions...); err != nil {
 		return err
 	}
 	var where []string
@@ -183,12 +180,8 @@ func (d *demo) leafFound(i int) condition {
 func (d *demo) grow(ctx context.Context) error {
 	d.out.section("Expanding the claim")
 	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":"%s"}}}}`, grown)
-	d.prompt(d.host, fmt.Sprintf("kubectl -n %s patch pvc %s -p '%s'", space, nginxClaim, patch))
 	want := resource.MustParse(grown)
-	_, err := d.scene(ctx, false, func(ctx context.Context) error {
-		_, err := d.kubectl(ctx, d.host, "-n", space, "patch", "pvc", nginxClaim, "-p", patch)
-		return err
-	}, d.hasGrown(d.members[0], want), d.hasGrown(d.host, want))
+	_, err := d.scene(ctx, false, []string{"-n", space, "patch", "pvc", nginxClaim, "-p", patch}, d.hasGrown(d.members[0], want), d.hasGrown(d.host, want))
 	if err != nil {
 		return err
 	}
@@ -232,11 +225,7 @@ func (d *demo) remove(ctx context.Context) error {
 		return err
 	}
 	command := []string{"-n", space, "delete", "--wait=false", "deployment/nginx-new", "pvc/" + nginxClaim}
-	d.prompt(d.host, "kubectl "+strings.Join(command, " "))
-	requests, err := d.scene(ctx, true, func(ctx context.Context) error {
-		_, err := d.kubectl(ctx, d.host, command...)
-		return err
-	}, d.absent(d.host, claim.Spec.VolumeName), d.absent(d.members[0], claim.Spec.VolumeName))
+	requests, err := d.scene(ctx, true, command, d.absent(d.host, claim.Spec.VolumeName), d.absent(d.members[0], claim.Spec.VolumeName))
 	if err != nil {
 		return err
 	}

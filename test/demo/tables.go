@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -36,7 +35,7 @@ func (d *demo) printTable(ctx context.Context, v *view, args ...string) error {
 	if err != nil {
 		return err
 	}
-	d.prompt(v, "kubectl "+strings.Join(args, " "))
+	d.prompt(v, args...)
 	for _, line := range narrow(out) {
 		d.out.line("   %s", line)
 	}
@@ -49,7 +48,8 @@ func (d *demo) printColumns(ctx context.Context, v *view, columns []string, args
 	if err != nil {
 		return err
 	}
-	d.prompt(v, "kubectl "+strings.Join(args, " ")+"      # selected columns")
+	d.prompt(v, args...)
+	d.out.line("   (selected columns)")
 	for _, line := range selectColumns(out, columns) {
 		d.out.line("   %s", line)
 	}
@@ -58,7 +58,7 @@ func (d *demo) printColumns(ctx context.Context, v *view, columns []string, args
 
 // showTables prints the current objects in the host and in a member, as kubectl prints them.
 func (d *demo) showTables(ctx context.Context) error {
-	d.out.section("What kubectl shows in each cluster (columns without values are omitted)")
+	d.out.section("What kubectl shows in each cluster (without empty columns)")
 	for _, v := range []*view{d.host, d.members[0]} {
 		for _, kind := range []string{"pod", "pvc"} {
 			if err := d.printTable(ctx, v, "get", kind, "-n", space, "-o", "wide"); err != nil {
@@ -72,7 +72,7 @@ func (d *demo) showTables(ctx context.Context) error {
 // summary prints the final tables of checks, times and writes.
 func (d *demo) summary(took time.Duration, complete bool) {
 	d.checks.complete = complete
-	d.out.section("Summary")
+	d.out.title("Summary")
 	for _, line := range d.checks.table(d.out) {
 		d.out.line("   %s", line)
 	}

@@ -16,8 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -129,7 +127,16 @@ func start(ctx context.Context, t *testing.T, root string) *reader {
 		}
 	})
 	home := t.TempDir()
-	if err := kubeconfigs(x, home); err != nil {
+	for _, c := range x.Fleet.Members() {
+		kubeconfig, err := c.Kubeconfig(controlplane.Direct)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(home, c.Name()+".kubeconfig"), kubeconfig, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.Fleet.WriteKubeconfig(filepath.Join(home, ".kube", "config")); err != nil {
 		t.Fatal(err)
 	}
 	r := &reader{Xylem: x, root: root, env: environment(ctx, t, x, root, home)}
@@ -144,26 +151,6 @@ func start(ctx context.Context, t *testing.T, root string) *reader {
 		<-ended
 	})
 	return r
-}
-
-// kubeconfigs writes one kubeconfig with a context for each cluster, and also a separate
-// kubeconfig for each cluster.
-func kubeconfigs(x *harness.Xylem, home string) error {
-	all := clientcmdapi.NewConfig()
-	for _, c := range x.Fleet.Clusters() {
-		one, err := clientcmd.LoadFromFile(c.KubeconfigPath())
-		if err != nil {
-			return fmt.Errorf("read the kubeconfig of %s: %w", c.Name(), err)
-		}
-		current := one.Contexts[one.CurrentContext]
-		all.Clusters[c.Name()], all.AuthInfos[c.Name()] = one.Clusters[current.Cluster], one.AuthInfos[current.AuthInfo]
-		all.Contexts[c.Name()] = &clientcmdapi.Context{Cluster: c.Name(), AuthInfo: c.Name()}
-		if err := clientcmd.WriteToFile(*one, filepath.Join(home, c.Name()+".kubeconfig")); err != nil {
-			return fmt.Errorf("write the kubeconfig of %s: %w", c.Name(), err)
-		}
-	}
-	all.CurrentContext = x.Host.Name()
-	return clientcmd.WriteToFile(*all, filepath.Join(home, ".kube", "config"))
 }
 
 // environment returns the environment for the commands, with the programs that the pages use on

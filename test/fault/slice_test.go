@@ -15,7 +15,7 @@ import (
 
 const (
 	// sliceRigs is the number of rigs. It leaves resources for the other tests on the machine.
-	sliceRigs = 3
+	sliceRigs = 2
 	// sliceTime is the timeout of the slice.
 	sliceTime = 30 * time.Minute
 )

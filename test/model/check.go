@@ -42,6 +42,9 @@ type Bounds struct {
 	// Edits means that users and admins edit what Xylem and Kubernetes maintain, remove finalizers, and
 	// delete classes.
 	Edits bool
+	// Needs means that features that need the same data meet: a VolumeSnapshot of the first claim is taken,
+	// and its Pod completes. It requires Clones and Promises, so the second claim needs the first, too.
+	Needs bool
 	// Members means that a second member is modeled like the first, and the scheduler can select
 	// either.
 	Members bool

@@ -21,6 +21,7 @@ var (
 	fewer       = bound.Flag("fewer", 2, 1, "maximum number of disruptions in the checks of wake-ups, of the order of moves, and of users' requests")
 	named       = bound.Flag("named", 3, 1, "maximum number of disruptions in the check of a second claim with another name")
 	cloned      = bound.Flag("cloned", 2, 1, "maximum number of disruptions in the check of claims with a data source")
+	needed      = bound.Flag("needed", 2, 1, "maximum number of disruptions in the check of needs that meet")
 	adopted     = bound.Flag("adopted", 2, 1, "maximum number of disruptions in the check of a member's existing volume")
 	imported    = bound.Flag("imported", 1, 1, "maximum number of disruptions in the check that begins with an admin's PV for an existing volume")
 	restoring   = bound.Flag("restores", 4, 3, "maximum number of disruptions in the check of restores")
@@ -119,6 +120,19 @@ func TestMembers(t *testing.T) {
 // re-created.
 func TestClones(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(cloned()), Names: 2, Clones: true}, cycles, wakeups)
+}
+
+// TestNeeds checks worlds in which the features that need a volume's data meet, and in which the member has
+// a foreign volume.
+func TestNeeds(t *testing.T) {
+	bounds := Bounds{Disruptions: uint8(needed()), Names: 2, Clones: true, Promises: true, Needs: true, Adopts: true}
+	if bounds.Disruptions == 1 {
+		check(t, bounds, cycles, wakeups)
+		return
+	}
+	// After a restore of the host, a release begins again in each process, and a process of the model takes
+	// only one step. So cycles would report that Xylem writes forever.
+	check(t, bounds, wakeups)
 }
 
 // TestAdopting checks worlds in which the member has an existing volume and admins create host PVs

@@ -57,15 +57,22 @@ func (ms *moves) source(c int) {
 	if at.ClusterID == "" {
 		return
 	}
+	record := func(root *corev1.PersistentVolumeClaim) {
+		metav1.SetMetaDataAnnotation(&root.ObjectMeta, v1alpha1.AnnotationSource, at.Annotation())
+	}
+	if ms.from.mode != mirrors {
+		if hostpv.PromiseRefusal(root, hostClass(ms.from.hostPolicy.reclaim(), ms.from.mode)) == nil {
+			ms.add("source: records the source of a promise", func(to *world) { to.roots[c] = m.objects.changeClaim(to.roots[c], record) })
+		}
+		return
+	}
 	node := here.NodeName
 	if at.ClusterID != here.ClusterID {
 		node = there.NodeName
 	}
 	ms.add("source: selects the member that has the source", func(to *world) {
 		m.selectNode(to, c, node)
-		to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) {
-			metav1.SetMetaDataAnnotation(&root.ObjectMeta, v1alpha1.AnnotationSource, at.Annotation())
-		})
+		to.roots[c] = m.objects.changeClaim(to.roots[c], record)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -80,7 +81,7 @@ func (c contents) pvs() []*corev1.PersistentVolume {
 }
 
 // objects returns all objects with the same type as like.
-func (c contents) objects(like client.Object) []client.Object {
+func (c contents) objects(like client.Object) []client.Object { //nolint:gocyclo // a table
 	var found []client.Object
 	switch like.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -94,6 +95,10 @@ func (c contents) objects(like client.Object) []client.Object {
 	case *corev1.Pod:
 		if pod := c.model.objects.pod(c.state().pod); c.side == hostSide && pod != nil {
 			found = append(found, pod)
+		}
+	case *snapshotv1.VolumeSnapshot:
+		if s := c.state().volumeSnapshot(); c.side == hostSide && s != nil {
+			found = append(found, s)
 		}
 	case *storagev1.StorageClass:
 		switch s := c.state(); {
@@ -163,6 +168,8 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 		like = &corev1.PersistentVolume{}
 	case *corev1.PodList:
 		like = &corev1.Pod{}
+	case *snapshotv1.VolumeSnapshotList:
+		like = &snapshotv1.VolumeSnapshot{}
 	case *storagev1.StorageClassList:
 		like = &storagev1.StorageClass{}
 	case *v1alpha1.ClusterRegistrationList:
@@ -378,18 +385,25 @@ func (w writer) checked(slot *id, obj client.Object, want metav1.Preconditions) 
 	return there, api.Check(there, want)
 }
 
-// write writes an object if no earlier write has changed the world.
+// write writes an object if no earlier write has changed the world. It also checks the invariants for a second
+// write, before the process is killed.
 func (w writer) write(verb string, slot *id, before, after encoded) error {
 	to := w.model.left(after)
 	if to == *slot {
 		return nil
 	}
+	violations := w.model.violations(w.run.world, w.side, before, after)
 	if w.run.wrote != (written{}) {
+		w.run.second = true
+		w.run.misuses = append(w.run.misuses, violations...)
 		return errKilled
 	}
+	w.run.violations = append(w.run.violations, violations...)
 	w.run.wrote = written{verb: verb, target: target{w.side, fmt.Sprintf("%T", after), after.GetName()}}
-	w.run.violations = append(w.run.violations, w.model.violations(w.run.world, w.side, before, after)...)
 	*slot = to
+	if w.run.meanwhile != nil {
+		w.run.world = w.run.meanwhile(w.run.world)
+	}
 	return nil
 }
 

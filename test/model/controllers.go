@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -30,6 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/test/model/api"
 )
 
 // target identifies the object of a write.
@@ -55,6 +55,13 @@ type run struct {
 	violations []string
 	told       []string
 	clock      *stopped
+
+	// second reports whether the reconcile attempted a second write, and misuses are the invariants that it
+	// would have violated.
+	second  bool
+	misuses []string
+	// meanwhile changes the world after the first write, if it is not nil.
+	meanwhile func(world) world
 }
 
 // stopped is a clock that only the model advances.
@@ -74,12 +81,12 @@ func (r *run) tell(reason string) {
 func (r *run) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) { r.tell(reason) }
 
 // guard implements the guard of a manager that holds the fence.
-type guard struct{ state state }
+type guard struct{ run *run }
 
 func (guard) Held() error { return nil }
 
 func (g guard) MayDestroy() error {
-	if g.state.suspended != neither {
+	if g.run.world.suspended != neither {
 		return fmt.Errorf("%w: a cluster of the model was restored", guarded.ErrSuspended)
 	}
 	return nil
@@ -148,9 +155,28 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	return all
 }
 
-// step runs one reconcile, as in a process that has just started.
+// step runs one reconcile, as in a process that has just started. If root_pv makes a second write, which may
+// destroy data, it must be safe even if any disruption comes between the two.
 func (m *Model) step(ctx context.Context, w world, q request) step {
 	r := &run{world: w, clock: &stopped{after.Time}}
+	s := m.reconcile(ctx, w, q, r)
+	s.violations = append(s.violations, r.misuses...)
+	if !r.second || q.controller != rootpv.Name {
+		return s
+	}
+	between := r.world
+	between.budget = 1
+	for _, move := range m.disruptions(between) {
+		r := &run{world: w, clock: &stopped{after.Time}, meanwhile: func(world) world { return move.to }}
+		m.reconcile(ctx, w, q, r)
+		for _, misuse := range r.misuses {
+			s.violations = append(s.violations, misuse+", by the second write of a reconcile, after: "+move.name)
+		}
+	}
+	return s
+}
+
+func (m *Model) reconcile(ctx context.Context, w world, q request, r *run) step {
 	seen := w.seen()
 	cached := func(s side) reader { return reader{contents: contents{m, s, func() state { return seen }}} }
 	live := func(s side) reader {
@@ -166,17 +192,17 @@ func (m *Model) step(ctx context.Context, w world, q request) step {
 		reconciler = m.linked(q.controller, w, r, cached, live)
 	}
 	var result reconcile.Result
-	err := recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
+	err := api.Recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
 	if err == nil && r.wrote == (written{}) && result.RequeueAfter > 0 {
 		r.clock.now = r.clock.now.Add(result.RequeueAfter) // run the reconcile again later, because it wrote nothing
-		err = recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
+		err = api.Recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
 	}
 	var refusal *mirror.Refusal
 	switch {
 	case err == nil, errors.Is(err, errKilled):
 	case errors.As(err, &refusal) && refusal.Reason == v1alpha1.ReasonNameTaken && slices.Contains(r.told, refusal.Reason):
 		// The controller has reported the problem, and retries because no event reports the member's object.
-	case strings.Contains(err.Error(), "panic"): // controller-runtime and recovered() both report a panic as such an error
+	case api.Panicked(err):
 		r.violations = append(r.violations, fmt.Sprintf("%s panics: %v", q.controller, err))
 	default:
 		r.tell("error: " + err.Error())
@@ -193,15 +219,6 @@ func (q request) key() reconcile.Request {
 	return reconcile.Request{NamespacedName: key}
 }
 
-func recovered(do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return do()
-}
-
 // linked returns a controller of the member's link.
 func (m *Model) linked(name string, w world, r *run, cached, live func(side) reader) reconcile.Reconciler {
 	link := m.newLink(w, r, cached, live)
@@ -214,7 +231,7 @@ func (m *Model) linked(name string, w world, r *run, cached, live func(side) rea
 
 // newLink creates a link to the member in a world.
 func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member.Link {
-	g := guard{w.state}
+	g := guard{r}
 	return &member.Link{
 		Member: m.self, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
 		Recorder: r, Clock: r.clock, Snapshots: member.NewOptional(), HostSnapshots: route.NewOptional(), // neither cluster serves VolumeSnapshots

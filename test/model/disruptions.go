@@ -26,6 +26,7 @@ func (m *Model) disruptions(w world) []move {
 	if w.mode != mirrors {
 		ms.pods()
 	}
+	ms.snapshots()
 	for n := range w.hostState.pvs {
 		ms.hostAdmin(n)
 	}

@@ -6,7 +6,8 @@
 // possible move:
 //
 //   - a step of Xylem: one reconcile of the real root_pvc, root_pv, leaf_pv or host_volume, which
-//     reads the world's caches and the world itself, and is killed after its first write;
+//     reads the world's caches and the world itself, and is killed after its first write. If root_pv makes
+//     a second write, which may destroy data, it must be safe after any disruption between the two;
 //   - a step of Kubernetes: the PV controllers, the provisioner, the scheduler, finalizers, and
 //     the controllers of another member;
 //   - a disruption: an action of a user or admin, a backup, a restore, or a cache that stops.
@@ -32,6 +33,10 @@
 //     the record of which member has it;
 //   - TestClones: a second claim that is cloned from the first, while another claim may get the first
 //     claim's name. A clone never gets an empty disk, or data that is not its source's;
+//   - TestNeeds: the features that need the same data meet. The first claim's VolumeSnapshot is to be taken,
+//     the second claim is a clone of the first and Bound to a promise, the first's disk may be released
+//     with its last Pod, and the member has a foreign volume that an admin can adopt. No step destroys data
+//     that another feature needs;
 //   - TestAdopting: a member's existing volume, and host PVs that admins create for it;
 //   - TestImports: a member's existing volume, with and without the consent of the member's admin;
 //     one or two host PVs that an admin creates for it; claims that request it by class, by name or

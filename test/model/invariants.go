@@ -166,10 +166,10 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 	}
 	leaf := m.objects.pv(w.memberState.pvs[n])
 	hosts := m.mirrorsOf(w.hostState, leafNames[n])
+	found := m.needed(w, n)
 	if len(hosts) == 0 {
-		return m.destroyedUnmirrored(w, n, by)
+		return append(found, m.destroyedUnmirrored(w, n, by)...)
 	}
-	var found []string
 	for _, host := range hosts {
 		if _, asks := hostpv.ImportOfIn(host, here.ClusterID); asks && len(hosts) > 1 {
 			continue // another host PV represents the volume, and Xylem rejected this one
@@ -385,7 +385,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		switch {
 		case m.provisionedInVain(w.memberState, c):
 			return nil
-		case m.podUses(w) && pod.DeletionTimestamp == nil && pod.Spec.NodeName == m.self.NodeName:
+		case c == 0 && root.DeletionTimestamp == nil && m.podUses(w) && pod.DeletionTimestamp == nil && pod.Spec.NodeName == m.self.NodeName:
 			return []string{"a Pod waits for its promise's disk"}
 		case claim != nil:
 			return []string{"a promise's leaf claim is left although no Pod needs it"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -54,7 +55,10 @@ func (m *Model) kubernetes(w world) []move {
 		ms.endThere(n)
 	}
 	ms.finish(hostSide)
-	ms.promise()
+	for c := range claimNames {
+		ms.promise(c)
+	}
+	ms.snapshot()
 	ms.runPod()
 	ms.inMember()
 	if m.second != nil {
@@ -249,9 +253,9 @@ func (ms *moves) resize(c int) {
 }
 
 // promise makes the only write of the controller "promise".
-func (ms *moves) promise() {
+func (ms *moves) promise(c int) {
 	m := ms.model
-	root := m.objects.claim(ms.from.roots[0])
+	root := m.objects.claim(ms.from.roots[c])
 	if root == nil || m.withoutPromise(ms.from, root).By(lifecycle.Promise) != lifecycle.CreatePromise {
 		return
 	}
@@ -279,8 +283,8 @@ func (m *Model) withoutPromise(w world, root *corev1.PersistentVolumeClaim) life
 	return lifecycle.Next(&volume.Observed{Root: root, Class: class})
 }
 
-// runPod makes the moves that bind a Pod to the member's node once its claim is bound, and that
-// remove a deleted Pod.
+// runPod makes the moves that bind a Pod to the member's node once its claim is bound, that remove a
+// deleted Pod, and with Needs, that let it complete.
 func (ms *moves) runPod() {
 	m := ms.model
 	pod, root := m.objects.pod(ms.from.pod), m.objects.claim(ms.from.roots[0])
@@ -292,6 +296,10 @@ func (ms *moves) runPod() {
 		ms.add("host: the scheduler binds the Pod to the member's node", func(to *world) {
 			to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.Spec.NodeName = m.self.NodeName })
 		})
+	case m.bounds.Needs && pod.Status.Phase == corev1.PodPending && root != nil && m.diskOf(ms.from, root) >= 0:
+		ms.add("member: the Pod completes", func(to *world) {
+			to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
+		})
 	}
 }
 
@@ -299,7 +307,7 @@ func (ms *moves) runPod() {
 func (ms *moves) finish(s side) {
 	m := ms.model
 	for c, i := range claimsAt(&ms.from, s) {
-		if claim := m.objects.claim(i); claim != nil && claim.DeletionTimestamp != nil {
+		if claim := m.objects.claim(i); claim != nil && claim.DeletionTimestamp != nil && !mirrorsnapshot.Awaited(claim) {
 			ms.add(s.String()+": the claim is deleted", func(to *world) { claimsAt(to, s)[c] = 0 })
 		}
 	}

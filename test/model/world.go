@@ -56,6 +56,8 @@ type hostState struct {
 	roots [names]id // in the order of claimNames
 	pvs   [hosts]id // in the order of hostNames
 	pod   id        // the first claim's Pod
+
+	snapshot snapshot // of the first claim
 }
 
 type memberState struct {

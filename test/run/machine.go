@@ -16,29 +16,42 @@ const (
 	processMemory = 2500 * machine.MiB
 	// otherMemory is what builds and linkers need meanwhile, and must remain for other programs.
 	otherMemory = 1 * gib
-	// mostProcesses is the number of processes above which two processors have no idle time left.
+	// mostProcesses and mostFleets are the numbers of processes that run stories alone, and of processes and
+	// other suites together, above which two processors have no idle time left.
 	mostProcesses = 3
+	mostFleets    = 4
 
 	// freeSpace is what three processes' clusters write to the temporary directory, and what a build
 	// with an empty cache writes.
 	freeSpace = 6 * gib
 )
 
-// storyProcesses returns how many processes can run stories in the available memory.
-func storyProcesses(available int64) (int, error) {
+// share is how the available memory is used.
+type share struct {
+	// alone is how many processes run stories if nothing else runs.
+	alone int
+	// stories and suites are how many processes run stories, and how many other suites run, at the same
+	// time. Without suites, the memory is sufficient for only one of both.
+	stories, suites int
+}
+
+// shareOf returns how to use the available memory. The variable STORIES_PROCESSES sets the number of
+// processes that run stories.
+func shareOf(available int64) (share, error) {
+	fleets := int(min((available-otherMemory)/processMemory, mostFleets))
+	s := share{alone: min(fleets, mostProcesses), stories: (fleets + 1) / 2, suites: fleets / 2}
 	if set := os.Getenv("STORIES_PROCESSES"); set != "" {
 		n, err := strconv.Atoi(set)
 		if err != nil || n < 1 {
-			return 0, fmt.Errorf("STORIES_PROCESSES is %q, but must be a number of processes, such as 2", set)
+			return share{}, fmt.Errorf("STORIES_PROCESSES is %q, but must be a number of processes, such as 2", set)
 		}
-		return n, nil
+		return share{alone: n, stories: n, suites: max(0, min(fleets-n, s.suites))}, nil
 	}
-	n := min((available-otherMemory)/processMemory, mostProcesses)
-	if n < 1 {
-		return 0, fmt.Errorf("%d MiB of memory are available, but the test clusters need %d MiB: stop other programs, or set STORIES_PROCESSES=1 to try nevertheless",
+	if fleets < 1 {
+		return share{}, fmt.Errorf("%d MiB of memory are available, but the test clusters need %d MiB: stop other programs, or set STORIES_PROCESSES=1 to try nevertheless",
 			available/machine.MiB, (otherMemory+processMemory)/machine.MiB)
 	}
-	return int(n), nil
+	return s, nil
 }
 
 // enoughSpace checks the free disk space for directories.

@@ -51,15 +51,15 @@ func run(ctx context.Context, chosen []string) error {
 	if err := enoughSpace(os.TempDir(), cache); err != nil {
 		return err
 	}
-	processes, err := storyProcesses(machine.AvailableMemory())
+	memory, err := shareOf(machine.AvailableMemory())
 	if err != nil {
 		return err
 	}
-	r := &runner{root: root, reports: filepath.Join(root, "dist", "test"), processes: processes, out: os.Stdout}
+	r := &runner{root: root, reports: filepath.Join(root, "dist", "test"), memory: memory, out: os.Stdout}
 	if err := r.prepare(chosen); err != nil {
 		return err
 	}
-	fmt.Fprintf(r.out, "%s: %d steps; %s; %d processes run stories\n", strings.Join(chosen, ", "), len(steps), load(), processes)
+	fmt.Fprintf(r.out, "%s: %d steps; %s; %d processes run stories\n", strings.Join(chosen, ", "), len(steps), load(), memory.alone)
 	return r.runAll(ctx, steps)
 }
 

@@ -5,31 +5,34 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestStoryProcesses(t *testing.T) {
+func TestShareOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		available int64
 		set       string
-		want      int
+		want      share
 		err       string
 	}{
-		"plenty":                     {available: 24 * gib, want: 3},
-		"a machine with 8 GiB":       {available: 7 * gib, want: 2},
-		"enough for one":             {available: 4 * gib, want: 1},
+		"plenty":                     {available: 24 * gib, want: share{alone: 3, stories: 2, suites: 2}},
+		"a machine with 8 GiB":       {available: 7 * gib, want: share{alone: 2, stories: 1, suites: 1}},
+		"enough for one":             {available: 4 * gib, want: share{alone: 1, stories: 1}},
 		"not enough":                 {available: 2 * gib, err: "stop other programs, or set STORIES_PROCESSES=1"},
-		"not enough, but set":        {available: 2 * gib, set: "1", want: 1},
+		"not enough, but set":        {available: 2 * gib, set: "1", want: share{alone: 1, stories: 1}},
+		"one process":                {available: 24 * gib, set: "1", want: share{alone: 1, stories: 1, suites: 2}},
+		"many processes":             {available: 24 * gib, set: "4", want: share{alone: 4, stories: 4}},
 		"set to something else":      {available: 24 * gib, set: "many", err: `"many"`},
 		"set to a number that fails": {available: 24 * gib, set: "0", err: `"0"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("STORIES_PROCESSES", tc.set)
-			got, err := storyProcesses(tc.available)
+			got, err := shareOf(tc.available)
 			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("storyProcesses(%d) = %d, %v, want %d, %q", tc.available, got, err, tc.want, tc.err)
+				t.Errorf("shareOf(%d) = %+v, %v, want %+v, %q", tc.available, got, err, tc.want, tc.err)
 			}
 		})
 	}
@@ -73,13 +76,14 @@ func TestStepsOf(t *testing.T) {
 	}
 }
 
-// makefile has targets that pass, fail, leave a process behind, and never end.
+// makefile has targets that pass, fail, leave a process behind, never end, and wait for each other.
 const makefile = `
 pass: ; @echo 'ok  	example/a	1s'; printf 'suite: 2 of 2' > "$$XYLEM_REPORTS/suite.ran"
 fail: ; @echo 'ok  	example/a	1s'; echo 'FAIL example/b'; printf 'its log' > "$$XYLEM_REPORTS/suite-0.failed"; exit 1
 leave: ; @setsid sleep 1000 &
 orphan: ; @(setsid sleep 0.1 &)
 pause: ; @sleep 1
+meet-a meet-b: meet-%: ; @printf '$* begins, '; touch $*; until [ -e a ] && [ -e b ]; do sleep 0.1; done; printf '$* ends'
 hang: ; @(trap '' TERM; setsid sleep 1000) & echo hanging; wait
 `
 
@@ -90,7 +94,7 @@ func newRunner(t *testing.T) (*runner, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	r := &runner{root: root, reports: filepath.Join(root, "dist", "test"), processes: 1, out: &out}
+	r := &runner{root: root, reports: filepath.Join(root, "dist", "test"), memory: share{alone: 1, stories: 1, suites: 1}, out: &out}
 	if err := r.prepare([]string{quick}); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +110,13 @@ func TestRunAll(t *testing.T) {
 	if err := os.Chtimes(earlier, time.Time{}, time.Now().Add(-time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	err := r.runAll(t.Context(), []step{{"first step", []string{"pass"}}, {"second", []string{"fail"}}, {"third", []string{"leave"}}, {"orphaning", []string{"orphan", "pause"}}, {"last", []string{"pass"}}})
+	err := r.runAll(t.Context(), []step{
+		{name: "first step", targets: []string{"pass"}},
+		{name: "second", targets: []string{"fail"}},
+		{name: "third", targets: []string{"leave"}},
+		{name: "orphaning", targets: []string{"orphan", "pause"}},
+		{name: "last", targets: []string{"pass"}},
+	})
 	if err == nil || !strings.Contains(err.Error(), "failed: second, third. The logs are in dist/test") {
 		t.Errorf("runAll() = %v", err)
 	}
@@ -127,6 +137,23 @@ func TestRunAll(t *testing.T) {
 	}
 }
 
+// The targets meet: each waits for the other.
+func TestParallelTargets(t *testing.T) {
+	r, out := newRunner(t)
+	if err := r.runAll(t.Context(), []step{{name: "both", targets: []string{"meet-a", "meet-b"}, parallel: true}}); err != nil {
+		t.Error(err)
+	}
+	for _, line := range []string{"a begins, a ends", "b begins, b ends"} {
+		if !slices.Contains(strings.Split(out.String(), "\n"), line) {
+			t.Errorf("no line %q in:\n%s", line, out)
+		}
+	}
+	err := r.runAll(t.Context(), []step{{name: "one fails", targets: []string{"pass", "fail"}, parallel: true}})
+	if err == nil || !strings.Contains(err.Error(), "failed: one fails") {
+		t.Errorf("runAll() = %v", err)
+	}
+}
+
 // hanging cancels a context when the hanging target prints its line.
 type hanging struct {
 	bytes.Buffer
@@ -144,7 +171,7 @@ func TestInterrupted(t *testing.T) {
 	r, _ := newRunner(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	r.out = &hanging{cancel: cancel}
-	err := r.runAll(ctx, []step{{"endless", []string{"hang"}}, {"next", []string{"pass"}}})
+	err := r.runAll(ctx, []step{{name: "endless", targets: []string{"pass", "hang"}, parallel: true}, {name: "next", targets: []string{"pass"}}})
 	if err == nil || err.Error() != `interrupted during "endless"; no process is left` {
 		t.Errorf("runAll() = %v", err)
 	}

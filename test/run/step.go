@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/xylem-io/xylem/test/machine"
 	"github.com/xylem-io/xylem/test/run/reports"
@@ -36,7 +39,7 @@ const (
 // runner executes steps.
 type runner struct {
 	root, reports string
-	processes     int
+	memory        share
 	out           io.Writer
 }
 
@@ -78,7 +81,7 @@ func (r *runner) runStep(ctx context.Context, s step) (res result) {
 		return res
 	}
 	defer func() { _ = log.Close() }()
-	res.err = r.make(ctx, io.MultiWriter(r.out, log), s.targets)
+	res.err = r.make(ctx, io.MultiWriter(r.out, log), s)
 	res.ran, err = r.ran(res.log, before)
 	res.err = errors.Join(res.err, err)
 	return res
@@ -92,30 +95,56 @@ func (r *runner) ran(log string, since time.Time) (string, error) {
 	return reports.Ran(r.reports, output, since)
 }
 
-// make runs targets of the Makefile, and ends all of their processes.
-func (r *runner) make(ctx context.Context, out io.Writer, targets []string) error {
-	command := exec.Command("make", append([]string{"--no-print-directory"}, targets...)...) //nolint:gosec,noctx // our own targets; stopped below
-	command.Dir, command.Stdout, command.Stderr = r.root, out, out
-	command.Env = append(os.Environ(), reports.Env+"="+r.reports, fmt.Sprintf("STORIES_PROCESSES=%d", r.processes))
-	command.WaitDelay = outputGrace
-	if err := start(command); err != nil {
-		return fmt.Errorf("start make: %w", err)
+// make runs a step's targets of the Makefile, and ends all of their processes.
+func (r *runner) make(ctx context.Context, out io.Writer, s step) error {
+	variables := []string{"TIER=" + s.tier, fmt.Sprintf("STORIES_PROCESSES=%d", r.memory.alone)}
+	groups := [][]string{s.targets}
+	parallel := s.parallel && r.memory.suites > 0
+	if parallel {
+		variables = []string{"TIER=" + s.tier, fmt.Sprintf("STORIES_PROCESSES=%d", r.memory.stories), fmt.Sprintf("INTEGRATION_PACKAGES=%d", r.memory.suites)}
+		groups = slices.Collect(slices.Chunk(s.targets, 1))
+	}
+	var (
+		commands []*exec.Cmd
+		running  errgroup.Group
+		writing  sync.Mutex
+	)
+	for _, targets := range groups {
+		command := r.command(slices.Concat(targets, variables))
+		finish := func() {}
+		command.Stdout = out
+		if parallel {
+			whole := &lines{to: out, writing: &writing}
+			command.Stdout, finish = whole, whole.finish
+		}
+		command.Stderr = command.Stdout
+		if err := start(command); err != nil {
+			return errors.Join(fmt.Errorf("start make: %w", err), killRest())
+		}
+		commands = append(commands, command)
+		running.Go(func() error {
+			defer finish()
+			err := command.Wait()
+			if errors.Is(err, exec.ErrWaitDelay) {
+				return nil // killRest names the process that has the output open
+			}
+			return err
+		})
 	}
 	ended := make(chan struct{})
 	var err error // valid once the step has ended
 	go func() {
-		err = command.Wait()
+		err = running.Wait()
 		close(ended)
 	}()
 	select {
 	case <-ended:
-		if errors.Is(err, exec.ErrWaitDelay) {
-			err = nil // killRest names the process that has the output open
-		}
 		return errors.Join(err, killRest())
 	case <-ctx.Done():
 	}
-	_ = syscall.Kill(-command.Process.Pid, syscall.SIGTERM)
+	for _, command := range commands {
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGTERM)
+	}
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()
 	select {
@@ -124,6 +153,41 @@ func (r *runner) make(ctx context.Context, out io.Writer, targets []string) erro
 	}
 	_ = killRest()
 	return ctx.Err()
+}
+
+func (r *runner) command(arguments []string) *exec.Cmd {
+	command := exec.Command("make", append([]string{"--no-print-directory"}, arguments...)...) //nolint:gosec,noctx // our own targets; stopped below
+	command.Dir = r.root
+	command.Env = append(os.Environ(), reports.Env+"="+r.reports)
+	command.WaitDelay = outputGrace
+	return command
+}
+
+// lines writes whole lines to a writer that several commands share.
+type lines struct {
+	to      io.Writer
+	writing *sync.Mutex
+	rest    []byte // the line that has begun
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	end := bytes.LastIndexByte(l.rest, '\n') + 1
+	if end == 0 {
+		return len(p), nil
+	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	_, err := l.to.Write(l.rest[:end])
+	l.rest = append([]byte(nil), l.rest[end:]...)
+	return len(p), err
+}
+
+// finish ends the line that has begun.
+func (l *lines) finish() {
+	if len(l.rest) > 0 {
+		_, _ = l.Write([]byte{'\n'})
+	}
 }
 
 // lowest samples a value until the returned function is called, which returns by how much the value

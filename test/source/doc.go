@@ -8,6 +8,7 @@
 //	step_needs_test.go        each step presents the evidence and the reasons that its table lists
 //	placement_writes_test.go  two controllers never write a claim's placement at the same time
 //	placement_rules_test.go   only package placement decides what may be placed in a member
+//	needs_test.go             the table of who needs a disk names proofs that exist
 //	import_rules_test.go      an import rule covers every package
 //	change_table_test.go      the table "To change X, edit Y" names paths and identifiers that exist
 //	style_test.go             messages follow the style guide

@@ -26,6 +26,9 @@ var liveReadsWithoutProof = map[string]string{
 	"rootpvc.notCreated":        "finds the owner of the conflicting object",
 	"rootpvc.inUse":             "finds the member's claim that uses a volume",
 	"rootpvc.lookUp":            "finds the VolumeAttributesClasses in both clusters",
+	"rootpvc.reachesOthers":     "finds nodes for a volume, as nodesFor; the cache does not keep node affinities",
+	"rootpvc.nodesFor":          "finds nodes for a volume; the member's provisioner rejects a wrong one",
+	"rootpvc.report":            "finds out whether a populator handles the claim; only a report depends on it",
 	"rootpvc.rememberWithdrawn": "reads the record that it writes",
 	"rootpvc.unlessUsed":        "decides again with the current Pods",
 }

@@ -41,19 +41,3 @@ func TestSecretOfSomebodyElse(t *testing.T) {
 		})
 	}
 }
-
-func TestMemberContextIsEnough(t *testing.T) {
-	r := run{name: "a", with: map[string]*bool{}}
-	for part := range partUsage {
-		r.with[part] = new(bool)
-	}
-	r.Lifetime, r.timeout, r.Prepared = shortest, 1, true
-	const missing = "--member-kubeconfig is missing"
-	if err := r.validate(); err == nil || !strings.Contains(err.Error(), missing) {
-		t.Errorf("without a flag: got error %v, want %q", err, missing)
-	}
-	r.admin.Context = "member"
-	if err := r.validate(); err != nil && strings.Contains(err.Error(), missing) {
-		t.Errorf("with --member-context: got error %v", err)
-	}
-}

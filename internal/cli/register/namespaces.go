@@ -17,8 +17,7 @@ import (
 // adviseOnDenied reports the default patterns that the registration's own spec.namespaces.deny replaces.
 func (r *run) adviseOnDenied() {
 	if lifted := placement.LiftedDenials(r.registration()); len(lifted) > 0 {
-		fmt.Fprintf(r.Env.ErrOut, "note: spec.namespaces.deny of registration %q replaces the default, so the member also accepts namespaces that match %s. To deny them again, add these patterns\n",
-			r.name, strings.Join(lifted, ", "))
+		fmt.Fprintf(r.Env.ErrOut, "note: spec.namespaces.deny of registration %q %s. To deny them again, add these patterns\n", r.name, placement.LiftedText(lifted))
 	}
 }
 

@@ -20,11 +20,16 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
+// hasNamespaceRules reports whether a registration has the condition NamespacesAdmitted. An empty list of
+// denied namespaces admits more than the default, which the condition reports.
+func hasNamespaceRules(cr *v1alpha1.ClusterRegistration) bool {
+	return placement.RulesOf(cr).RestrictsNamespaces() || len(placement.LiftedDenials(cr)) > 0
+}
+
 // namespacesAdmitted returns the NamespacesAdmitted condition. It returns none if the registration
 // has no rules for namespaces.
 func (r *Reconciler) namespacesAdmitted(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
-	there := placement.MemberOf(cr, nil)
-	if !there.Rules.RestrictsNamespaces() {
+	if !hasNamespaceRules(cr) {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
 		account.UncountNamespaces(cr.Name)
 		return nil, nil
@@ -37,7 +42,7 @@ func (r *Reconciler) namespacesAdmitted(ctx context.Context, cr *v1alpha1.Cluste
 	if err != nil {
 		return nil, err
 	}
-	a := conditions.Admittance{All: len(list.Items), Left: map[string]conditions.Contents{}}
+	there, a := placement.MemberOf(cr, nil), conditions.Admittance{All: len(list.Items), Left: map[string]conditions.Contents{}, Lifted: placement.LiftedDenials(cr)}
 	for i := range list.Items {
 		name := list.Items[i].Name
 		refusal := there.Answer(placement.Request{Namespace: placement.NamespaceOf(name, &list.Items[i])}).Refusal
@@ -107,7 +112,7 @@ func (r *Reconciler) announceNamespaces(before, after *v1alpha1.ClusterRegistrat
 
 // restricting enqueues the registrations that have rules for namespaces.
 func (r *Reconciler) restricting(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.matching(ctx, func(cr *v1alpha1.ClusterRegistration) bool { return placement.RulesOf(cr).RestrictsNamespaces() })
+	return r.matching(ctx, hasNamespaceRules)
 }
 
 // restrictingOfPod enqueues the registration on whose node the Pod runs, if it has rules for
@@ -118,6 +123,6 @@ func (r *Reconciler) restrictingOfPod(ctx context.Context, obj client.Object) []
 		return nil
 	}
 	return r.matching(ctx, func(cr *v1alpha1.ClusterRegistration) bool {
-		return cr.NodeName() == pod.Spec.NodeName && placement.RulesOf(cr).RestrictsNamespaces()
+		return cr.NodeName() == pod.Spec.NodeName && hasNamespaceRules(cr)
 	})
 }

@@ -81,7 +81,7 @@ func ruleOf(cr *v1alpha1.ClusterRegistration) string {
 }
 
 // expression returns a regular expression that matches what one of the patterns matches. Patterns contain only
-// lowercase letters, digits, "-" and "*".
+// lowercase letters, digits, "-" and "*". config/steering takes the expression apart.
 func expression(patterns []string) string {
 	if len(patterns) == 0 {
 		return ""

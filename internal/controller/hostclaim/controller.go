@@ -71,6 +71,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotcontents,verbs=list;watch
+// +kubebuilder:rbac:groups=populator.storage.k8s.io,resources=volumepopulators,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.
@@ -78,8 +79,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.ofClaim)).
-		Watches(&corev1.PersistentVolume{}, route.After(urgency.Lull, r.ofVolume)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, route.ItselfIf(concerns))).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.ofClaim), builder.WithPredicates(route.SinceStart())).
+		Watches(&corev1.PersistentVolume{}, route.After(urgency.Lull, r.ofVolume), builder.WithPredicates(route.SinceStart())).
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.After(urgency.Lull, r.ofSnapshot))).
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(urgency.Lull, r.ofSnapshot))).
 		Watches(&corev1.Pod{}, route.After(urgency.Lull, ofPod)).
@@ -101,6 +103,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	d := decide(o)
+	if d.reason == v1alpha1.ReasonDataSourceUnsupported {
+		if o.populated, err = index.Populated(ctx, r.Live, o.source.Of); err != nil {
+			return reconcile.Result{}, err
+		}
+		d = decide(o)
+	}
 	if d.reason == v1alpha1.ReasonVolumeNotFound && !o.reportsNotFound() {
 		// The cache of volumes may lag behind that of claims.
 		volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.claim.Spec.VolumeName))

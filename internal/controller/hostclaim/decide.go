@@ -57,7 +57,10 @@ type observed struct {
 	// they are set only if the claim has a data source.
 	source *copysource.Source
 	pods   []waitingPod
-	now    time.Time
+	// populated reports whether a populator of the host handles the kind of the source. It is read only if
+	// no member does.
+	populated bool
+	now       time.Time
 }
 
 // decision contains what to report, if anything, and whether to remove the selected node.
@@ -104,6 +107,9 @@ func decide(o observed) decision {
 		return o.sourced()
 	}
 	d := o.unsourced(class.PlacementTimeout)
+	if d.reason == v1alpha1.ReasonDataSourceUnsupported && o.populated {
+		return decision{} // the populator binds the claim, to a volume that it fills
+	}
 	if d.reason == "" && o.selected == none && hostclass.NamedOnlyByAnnotation(o.claim) {
 		return say(v1alpha1.ReasonClassInvalid, "only the annotation %s names StorageClass %q, which makes kube-scheduler 1.37 panic. Run `%s`",
 			corev1.BetaStorageClassAnnotation, o.class.Name, hostclass.NameInField(o.claim.Namespace, o.claim.Name, o.class.Name))
@@ -186,7 +192,7 @@ func (o observed) unsourced(timeout time.Duration) decision {
 }
 
 func unselected(o observed, format string, args ...any) decision {
-	d := say(v1alpha1.ReasonSelectedNode, "the scheduler chose node %q, %s. Xylem removes the annotation selected-node, and the scheduler chooses again",
+	d := say(v1alpha1.ReasonSelectedNode, "node %q was selected for the claim, %s. Xylem removes the annotation selected-node, so that another node can be selected",
 		o.claim.Annotations[route.AnnSelectedNode], fmt.Sprintf(format, args...))
 	d.unselect = true
 	return d

@@ -103,6 +103,7 @@ func TestSourced(t *testing.T) {
 		"a promise whose source is ready":                                      {observed: seen(copying(), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))},
 		"a promise whose source does not exist":                                {observed: seen(copying(gone), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)), reason: v1alpha1.ReasonSourceNotReady},
 		"a populator's source, whose kind no registration lists":               {observed: seen(copying(ofImage)), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"Image.example.com", "spec.storage.dataSources"}},
+		"a populator's source, which a populator of the host handles":          {observed: seen(copying(ofImage, func(o *observed) { o.populated = true }))},
 		"a populator's source, in another namespace":                           {observed: seen(copying(ofImage, func(o *observed) { o.claim.Spec.DataSourceRef.Namespace = ptr.To("victim") })), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
 		"the source is a claim in another namespace": {observed: seen(copying(func(o *observed) {
 			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "golden", Namespace: ptr.To("victim")}

@@ -19,19 +19,9 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// ofClaim enqueues a waiting claim, and the claims that have it as their data source. For an
-// update, it considers both states, so that a claim that was just bound is enqueued too, and its
-// condition is removed.
-func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok {
-		return nil
-	}
-	found := r.clones(ctx, client.ObjectKeyFromObject(claim))
-	if concerns(claim) {
-		found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
-	}
-	return found
+// ofClaim enqueues the claims whose data source is the claim.
+func (r *Reconciler) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+	return r.clones(ctx, client.ObjectKeyFromObject(claim))
 }
 
 // ofVolume enqueues the claims whose data source is the volume's claim.
@@ -55,6 +45,8 @@ func (r *Reconciler) clones(ctx context.Context, source types.NamespacedName) []
 	return requests(ctx, claims, err)
 }
 
+// concerns reports whether a claim waits, or still reports a problem. The condition of a claim that was just bound is
+// then removed.
 func concerns(claim *corev1.PersistentVolumeClaim) bool {
 	return waiting(claim) || report.ClaimProblem(claim, v1alpha1.ClaimPlaceable) != nil
 }

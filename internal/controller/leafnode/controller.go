@@ -10,10 +10,10 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/reduced"
 )
 
 const (
@@ -53,17 +53,21 @@ func (s *summer) run(ctx context.Context) error {
 		UpdateFunc: func(any, any) { s.enqueue() },
 		DeleteFunc: func(any) { s.enqueue() },
 	}
-	for object, from := range map[client.Object]cache.Cache{&corev1.Node{}: s.nodes, &corev1.Pod{}: s.workloads} {
-		informer, err := from.GetInformer(ctx, object)
-		if err != nil {
-			return fmt.Errorf("get the informer for %T: %w", object, err)
-		}
+	nodes, err := reduced.Informer(ctx, s.nodes, &corev1.Node{})
+	if err != nil {
+		return err
+	}
+	workloads, err := reduced.Informer(ctx, s.workloads, &corev1.Pod{})
+	if err != nil {
+		return err
+	}
+	for _, informer := range []toolscache.SharedIndexInformer{nodes, workloads} {
 		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("add an event handler for %T: %w", object, err)
+			return fmt.Errorf("add an event handler for nodes or Pods: %w", err)
 		}
 	}
 	s.enqueue() // a member without nodes causes no event, but must be published too
-	return s.publishChanges(ctx)
+	return s.publishChanges(ctx, workloads.GetIndexer())
 }
 
 func (s *summer) enqueue() {
@@ -75,7 +79,7 @@ func (s *summer) enqueue() {
 
 // publishChanges publishes the first sum immediately, and later sums when they differ, at most one
 // per pause.
-func (s *summer) publishChanges(ctx context.Context) error {
+func (s *summer) publishChanges(ctx context.Context, workloads toolscache.Indexer) error {
 	var last *member.NodeFacts
 	for {
 		select {
@@ -83,7 +87,7 @@ func (s *summer) publishChanges(ctx context.Context) error {
 			return nil
 		case <-s.changed:
 		}
-		facts, err := s.sum(ctx)
+		facts, err := s.sum(ctx, workloads)
 		if err != nil {
 			return err
 		}
@@ -99,14 +103,16 @@ func (s *summer) publishChanges(ctx context.Context) error {
 	}
 }
 
-func (s *summer) sum(ctx context.Context) (member.NodeFacts, error) {
+func (s *summer) sum(ctx context.Context, others toolscache.Indexer) (member.NodeFacts, error) {
 	var nodes corev1.NodeList
-	var pods corev1.PodList
 	if err := s.nodes.List(ctx, &nodes, index.ReadOnly); err != nil {
 		return member.NodeFacts{}, fmt.Errorf("list the member's nodes: %w", err)
 	}
-	if err := s.workloads.List(ctx, &pods, index.ReadOnly); err != nil {
-		return member.NodeFacts{}, fmt.Errorf("list the member's other Pods: %w", err)
+	var workloads []*member.Workload
+	for _, obj := range others.List() {
+		if w, ok := obj.(*member.Workload); ok {
+			workloads = append(workloads, w)
+		}
 	}
-	return sum(nodes.Items, pods.Items), nil
+	return sum(nodes.Items, workloads), nil
 }

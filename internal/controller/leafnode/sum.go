@@ -9,16 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/sets"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 // sum returns the capacity of the nodes, minus the requests of the Pods on them.
-func sum(list []corev1.Node, pods []corev1.Pod) member.NodeFacts {
-	requested := requestedOn(pods)
+func sum(list []corev1.Node, workloads []*member.Workload) member.NodeFacts {
+	requested := requestedOn(workloads)
 	capacity, free := corev1.ResourceList{}, corev1.ResourceList{}
 	architectures, osses := sets.New[string](), sets.New[string]()
 	var facts member.NodeFacts
@@ -27,7 +25,7 @@ func sum(list []corev1.Node, pods []corev1.Pod) member.NodeFacts {
 		if nodes.IsReady(n) {
 			facts.Ready++
 		}
-		if !usable(n) {
+		if !nodes.IsUsable(n) {
 			continue
 		}
 		facts.Nodes++
@@ -50,20 +48,16 @@ func sum(list []corev1.Node, pods []corev1.Pod) member.NodeFacts {
 	return facts
 }
 
-// requestedOn returns the requests of the unfinished Pods on each node.
-func requestedOn(pods []corev1.Pod) map[string]corev1.ResourceList {
+// requestedOn returns the requests of the Pods on each node.
+func requestedOn(workloads []*member.Workload) map[string]corev1.ResourceList {
 	requested := map[string]corev1.ResourceList{}
 	one := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
-	for i := range pods {
-		pod := &pods[i]
-		if pod.Spec.NodeName == "" || podstatus.Finished(pod) {
-			continue
+	for _, w := range workloads {
+		if requested[w.NodeName] == nil {
+			requested[w.NodeName] = corev1.ResourceList{}
 		}
-		if requested[pod.Spec.NodeName] == nil {
-			requested[pod.Spec.NodeName] = corev1.ResourceList{}
-		}
-		add(requested[pod.Spec.NodeName], one)
-		add(requested[pod.Spec.NodeName], resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
+		add(requested[w.NodeName], one)
+		add(requested[w.NodeName], w.Requests)
 	}
 	return requested
 }
@@ -103,15 +97,6 @@ func agreed(values sets.Set[string]) string {
 	}
 	return values.UnsortedList()[0]
 }
-
-// usable reports whether the member's scheduler can place the host's Pods on the node.
-func usable(n *corev1.Node) bool {
-	return nodes.IsReady(n) && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, repels)
-}
-
-// repels reports whether a taint keeps ordinary Pods off a node, as on a control plane node. Such a
-// node provides no capacity for the host's Pods.
-func repels(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
 
 func add(to, what corev1.ResourceList) {
 	for name, quantity := range what {

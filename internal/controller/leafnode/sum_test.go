@@ -101,11 +101,22 @@ func TestSum(t *testing.T) {
 			want: sums(1, resources("4", "8Gi", "110"), resources("3800m", "0", "110"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, sum(values(tc.nodes), values(tc.pods))); diff != "" {
+			if diff := cmp.Diff(tc.want, sum(values(tc.nodes), workloads(tc.pods))); diff != "" {
 				t.Errorf("facts (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// workloads returns what the cache keeps of Pods.
+func workloads(pods []*corev1.Pod) []*member.Workload {
+	var kept []*member.Workload
+	for _, pod := range pods {
+		if w := member.WorkloadOf(pod); w != nil {
+			kept = append(kept, w)
+		}
+	}
+	return kept
 }
 
 func values[T any](of []*T) []T {
@@ -122,11 +133,14 @@ func TestSumChangesNothing(t *testing.T) {
 		n.Status.Allocatable["huge"] = resource.MustParse("123456789012345678901234567890")
 	}
 	nodes := values([]*corev1.Node{leafNode("a", huge), leafNode("b", huge)})
-	pods := values([]*corev1.Pod{workload("p", "a", "800m"), workload("q", "a", "800m")})
-	pods[0].Spec.Containers[0].Resources.Requests["huge"] = resource.MustParse("12345678901234567890123456789")
-	want := []any{(&corev1.NodeList{Items: nodes}).DeepCopy(), (&corev1.PodList{Items: pods}).DeepCopy()}
+	pods := workloads([]*corev1.Pod{workload("p", "a", "800m"), workload("q", "a", "800m")})
+	pods[0].Requests["huge"] = resource.MustParse("12345678901234567890123456789")
+	copied := func() []any {
+		return []any{(&corev1.NodeList{Items: nodes}).DeepCopy(), pods[0].Requests.DeepCopy(), pods[1].Requests.DeepCopy()}
+	}
+	want := copied()
 	sum(nodes, pods)
-	if diff := cmp.Diff(want, []any{&corev1.NodeList{Items: nodes}, &corev1.PodList{Items: pods}}); diff != "" {
+	if diff := cmp.Diff(want, copied()); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 }
@@ -164,14 +178,15 @@ func TestFewResourcesAreShown(t *testing.T) {
 
 func BenchmarkSum(b *testing.B) {
 	var nodes []corev1.Node
-	var pods []corev1.Pod
+	var pods []*corev1.Pod
 	for i := range 500 {
 		nodes = append(nodes, *leafNode(fmt.Sprint(i)))
 	}
 	for i := range 10000 {
-		pods = append(pods, *workload(fmt.Sprint(i), fmt.Sprint(i%500), "100m"))
+		pods = append(pods, workload(fmt.Sprint(i), fmt.Sprint(i%500), "100m"))
 	}
+	kept := workloads(pods)
 	for b.Loop() {
-		sum(nodes, pods)
+		sum(nodes, kept)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -173,10 +174,19 @@ func (r *reconciler) ofEnd(ctx context.Context, root client.Object) []reconcile.
 	return r.made(ctx, client.ObjectKeyFromObject(root), root.GetUID())
 }
 
-// ofRootClaim enqueues the PV of the leaf claim with that name, and the leaf PV that the root
-// requests.
+// ofRootClaim enqueues the PV of the leaf claim with that name, the leaf PV that the root requests, and
+// the volumes from which a promise's claim is to be cloned, which are retained until then.
 func (r *reconciler) ofRootClaim(ctx context.Context, root client.Object) []reconcile.Request {
-	return append(ofClaim(ctx, root), r.ofLeafClaim(ctx, client.ObjectKeyFromObject(root))...)
+	found := append(ofClaim(ctx, root), r.ofLeafClaim(ctx, client.ObjectKeyFromObject(root))...)
+	claim, ok := root.(*corev1.PersistentVolumeClaim)
+	if !ok || !hostpv.NamesPromise(claim.Spec.VolumeName) {
+		return found
+	}
+	source, _ := datasource.Of(claim)
+	if record, recorded := datasource.RecordOf(claim); recorded && record.ClusterID == r.ClusterID && source.IsClaim() {
+		found = append(found, r.made(ctx, types.NamespacedName{Namespace: claim.Namespace, Name: source.Name}, record.UID)...)
+	}
+	return found
 }
 
 // ofLeafClaim enqueues the volume that the leaf claim names.

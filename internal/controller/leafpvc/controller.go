@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -53,13 +54,14 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// ofStatus reports whether an update of a claim changes its volume, its request, its status, or the
-// recorded host names of its VolumeAttributesClasses.
+// ofStatus reports whether an update of a claim changes its volume, its request, its status, or its
+// VolumeAttributesClasses and their recorded host names.
 func ofStatus(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || was.UID != is.UID || was.Spec.VolumeName != is.Spec.VolumeName ||
 		was.Annotations[v1alpha1.AnnotationAttributesClasses] != is.Annotations[v1alpha1.AnnotationAttributesClasses] ||
+		ptr.Deref(was.Spec.VolumeAttributesClassName, "") != ptr.Deref(is.Spec.VolumeAttributesClassName, "") ||
 		!equality.Semantic.DeepEqual(was.Spec.Resources, is.Spec.Resources) || !equality.Semantic.DeepEqual(was.Status, is.Status)
 }
 
@@ -127,10 +129,30 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	want := pvc.TranslateStatus(root, leaf)
+	if err := r.showUnapplied(ctx, root, leaf, &want); err != nil {
+		return reconcile.Result{}, err
+	}
 	if pvc.StatusCurrent(root, want) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, r.Root.ApplyStatus(ctx, actor, root, pvc.StatusApply(root, want))
+}
+
+// showUnapplied shows the changes of a root that root_pvc cannot pass to the leaf claim. The member's
+// resizer does not know about them. root_pvc explains the cause in the condition Placed.
+func (r *reconciler) showUnapplied(ctx context.Context, root, leaf *corev1.PersistentVolumeClaim, want *corev1.PersistentVolumeClaimStatus) error {
+	class, size := pvc.Unapplied(root, leaf)
+	if size != nil {
+		pvc.ShowUnexpanded(root, want, size)
+	}
+	if class == nil {
+		return nil
+	}
+	there, err := index.Find[storagev1.VolumeAttributesClass](ctx, r.HostLive, index.Named(*root.Spec.VolumeAttributesClassName))
+	if err == nil {
+		pvc.ShowUnmodified(root, want, class, there != nil)
+	}
+	return err
 }
 
 // mirrors reports whether the root is bound to the mirror of the leaf's volume. The status of a

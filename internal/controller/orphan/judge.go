@@ -38,7 +38,7 @@ type evidence struct {
 	promised map[types.UID]bool
 	// lost contains the promises, by name, to which roots are bound but which the host lacks.
 	lost map[string]bool
-	// roots contains the host's claims in the namespaces of the volumes whose root must be read.
+	// roots contains the host's claims for which the member has a volume whose root must be read.
 	roots map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	// suspended means that destruction is suspended, so volumes that would be deleted remain.
 	suspended bool

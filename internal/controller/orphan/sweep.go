@@ -157,20 +157,26 @@ func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[type
 	return mirrors, promised, nil
 }
 
-// roots returns the host's claims in the namespaces of the volumes whose root must be read.
+// roots returns the host's claims for which the member has a volume whose root must be read. It reads the
+// namespaces of these claims, each of which may have claims for all members, so it keeps no others.
 func (s *sweeper) roots(ctx context.Context, e evidence, volumes []volume) (map[types.NamespacedName]*corev1.PersistentVolumeClaim, error) {
 	roots := map[types.NamespacedName]*corev1.PersistentVolumeClaim{}
-	read := map[string]struct{}{}
+	namespaces := map[string]struct{}{}
 	for _, v := range volumes {
-		namespace := v.origin.Root.Namespace
-		if _, done := read[namespace]; done || namespace == "" || !e.needsRoot(v) {
-			continue
+		if v.origin.Root.Namespace != "" && e.needsRoot(v) {
+			roots[v.origin.Root], namespaces[v.origin.Root.Namespace] = nil, struct{}{}
 		}
-		read[namespace] = struct{}{}
+	}
+	for namespace := range namespaces {
 		var list corev1.PersistentVolumeClaimList
 		err := index.Pages(ctx, s.HostLive, &list, func() {
 			for i := range list.Items {
-				roots[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
+				key := client.ObjectKeyFromObject(&list.Items[i])
+				if _, needed := roots[key]; needed {
+					root := list.Items[i] // a pointer to the item would keep the whole page
+					root.ManagedFields = nil
+					roots[key] = &root
+				}
 			}
 		}, client.InNamespace(namespace))
 		if err != nil {

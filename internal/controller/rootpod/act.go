@@ -278,6 +278,9 @@ func (r *reconciler) liveLeaf(ctx context.Context, cached *corev1.Pod) (*corev1.
 // finish completes the deletion of the root, as its kubelet would, after a live read proves
 // that it has no leaf in the member.
 func (r *reconciler) finish(ctx context.Context, root *corev1.Pod) error {
+	if err := r.Root.Behind(root); err != nil {
+		return err
+	}
 	if gone, err := r.Proof().LeafPodGone(ctx, root); err != nil || !gone {
 		return err // the cache will catch up
 	}

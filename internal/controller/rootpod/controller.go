@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -259,6 +260,9 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 	if c.Root.Spec.VolumeName != "" {
 		return c, nil
 	}
+	if c.Ours, err = r.ours(ctx, c.Root); err != nil {
+		return c, err
+	}
 	if !r.NominatedNode {
 		c.Shared, err = r.other(ctx, key, pod, func(user *corev1.Pod) bool { return precedes(user, pod) })
 	} else if podstatus.NominationLost(pod) {
@@ -307,6 +311,15 @@ func (r *reconciler) other(ctx context.Context, claim types.NamespacedName, pod 
 // claim's consumer.
 func precedes(a, b *corev1.Pod) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID)) < 0
+}
+
+// ours reports whether Xylem provisions an unbound claim.
+func (r *reconciler) ours(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	if provisioner, requested := claim.Annotations[volumehelpers.AnnStorageProvisioner]; requested {
+		return provisioner == v1alpha1.ProvisionerName, nil
+	}
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(hostclass.NameOf(claim)))
+	return hostclass.Own(class), err
 }
 
 // waits reports whether a leaf claim's class has binding mode WaitForFirstConsumer.

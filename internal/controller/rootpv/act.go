@@ -81,9 +81,13 @@ func (r *reconciler) unneeded(ctx context.Context, s *volume.Observed, gone proo
 }
 
 // setDelete sets the leaf PV to Delete once live reads prove that the root is gone. If the leaf
-// PV's stamp names another root, that root must be gone, too.
+// PV's stamp names another root, that root must be gone, too. If the leaf claim must then be deleted,
+// setDelete does this immediately, and shares the proof that stays true.
 func (r *reconciler) setDelete(ctx context.Context, s *volume.Observed) error {
-	e, proven, err := r.destroying(ctx, s)
+	if err := r.Leaf.Behind(s.Leaf); err != nil {
+		return err
+	}
+	e, proven, err := r.rootGone(ctx, s)
 	if err != nil || !proven {
 		return err
 	}
@@ -92,37 +96,58 @@ func (r *reconciler) setDelete(ctx context.Context, s *volume.Observed) error {
 			return err
 		}
 	}
-	nobody, err := r.unneeded(ctx, s, e.Root)
-	if err != nil {
-		return err
-	}
-	return r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e)
-}
-
-func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Observed) error {
-	e, proven, err := r.destroying(ctx, s)
+	nobody, proven, err := r.released(ctx, s, &e)
 	if err != nil || !proven {
 		return err
 	}
+	after := *s // the volume as it is after the first step
+	if after.Leaf, err = r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e); err != nil {
+		return err
+	}
+	if lifecycle.Next(&after).By(lifecycle.RootPV) != lifecycle.DeleteClaim {
+		return nil
+	}
+	return r.destroyClaim(ctx, &after, e.Next())
+}
+
+func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Observed) error {
+	if err := r.Leaf.Behind(s.Claim); err != nil {
+		return err
+	}
+	e, proven, err := r.rootGone(ctx, s)
+	if err != nil || !proven {
+		return err
+	}
+	return r.destroyClaim(ctx, s, e)
+}
+
+// destroyClaim deletes the leaf claim once live reads prove all else than that the root is gone.
+func (r *reconciler) destroyClaim(ctx context.Context, s *volume.Observed, e proof.Destroying) (err error) {
+	var proven bool
 	if e.Leaf, proven, err = r.sameLeaf(ctx, s); err != nil || !proven {
 		return err
 	}
-	nobody, err := r.unneeded(ctx, s, e.Root)
-	if err != nil {
+	nobody, proven, err := r.released(ctx, s, &e)
+	if err != nil || !proven {
 		return err
 	}
 	return client.IgnoreNotFound(r.Leaf.DestroyClaim(ctx, s.Claim, nobody, e))
 }
 
-// destroying collects the first part of the evidence for I2 (a): the host PV was released, and its
-// claim is gone.
-func (r *reconciler) destroying(ctx context.Context, s *volume.Observed) (proof.Destroying, bool, error) {
-	host, proven, err := r.Proof().HostReleased(ctx, s.Host)
-	if err != nil || !proven {
-		return proof.Destroying{}, false, err
+// rootGone begins the evidence for I2 (a): the host PV's claim is gone.
+func (r *reconciler) rootGone(ctx context.Context, s *volume.Observed) (e proof.Destroying, proven bool, err error) {
+	e.Root, proven, err = r.Proof().RootGone(ctx, hostpv.ClaimKey(s.Host), s.Host.Spec.ClaimRef.UID)
+	return e, proven, err
+}
+
+// released completes the evidence with what an admin or another controller may change until the write: the
+// host PV was released, and nobody needs the data.
+func (r *reconciler) released(ctx context.Context, s *volume.Observed, e *proof.Destroying) (nobody proof.Unneeded, proven bool, err error) {
+	if e.Host, proven, err = r.Proof().HostReleased(ctx, s.Host); err != nil || !proven {
+		return nobody, false, err
 	}
-	gone, proven, err := r.Proof().RootGone(ctx, hostpv.ClaimKey(s.Host), s.Host.Spec.ClaimRef.UID)
-	return proof.Destroying{Host: host, Root: gone}, proven, err
+	nobody, err = r.unneeded(ctx, s, e.Root)
+	return nobody, err == nil, err
 }
 
 // unlessProtected takes a step once Kubernetes has removed its own finalizer from the host PV.
@@ -142,9 +167,12 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	e, gone, err := dropping.LeafGone(ctx, r.Proof(), s.Host)
-	if err != nil {
-		return err
+	e, gone := r.leafGone.take(s.Host)
+	if !gone {
+		var err error
+		if e, gone, err = dropping.LeafGone(ctx, r.Proof(), s.Host); err != nil {
+			return err
+		}
 	}
 	if !gone {
 		return r.unlessUnseen(ctx, s)
@@ -152,6 +180,7 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	if err := r.recordMissing(ctx, s); err != nil {
 		return err
 	}
+	r.leafGone.keep(s.Host, e.OnceDeleting(s.Host))
 	return r.deleteHost(ctx, s, e)
 }
 

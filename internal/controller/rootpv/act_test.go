@@ -221,7 +221,7 @@ func TestEndPromiseIsLive(t *testing.T) {
 				Member: here, HostLive: host, Live: leaf, Cache: cached{reads: member38}, MayDestroy: func() error { return nil },
 				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				Unrestored: func(context.Context) error { return nil },
-			}, idle: newIdle()}
+			}, idle: newIdle(), leafGone: newLeafGone()}
 			plan := lifecycle.Next(s)
 			if plan.By(lifecycle.RootPV) != lifecycle.EndPromise {
 				t.Fatalf("the plan is %+v, want EndPromise", plan)
@@ -243,7 +243,7 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{}, Live: &reads{}, MayDestroy: func() error { return suspended },
 				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-			}, idle: newIdle()}
+			}, idle: newIdle(), leafGone: newLeafGone()}
 			want := suspended
 			if want == nil {
 				want = errWrite
@@ -269,7 +269,7 @@ func TestReleaseNoticesARestore(t *testing.T) {
 				Member: here, Host: &reads{}, HostLive: &reads{volume: s.Host}, Live: &reads{}, MayDestroy: func() error { return nil },
 				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				Unrestored: func(context.Context) error { return restored },
-			}, idle: newIdle()}
+			}, idle: newIdle(), leafGone: newLeafGone()}
 			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, errWrite) {
 				t.Fatalf("error is %v, want an attempted release", err)
 			}
@@ -342,7 +342,7 @@ func TestDropKeptRecordsLostDisks(t *testing.T) {
 						return restores.Times{Member: now.Time}
 					},
 				},
-				idle: newIdle(), missing: hostrecord.NewMissing(&hostrecord.Records{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),
+				idle: newIdle(), leafGone: newLeafGone(), missing: hostrecord.NewMissing(&hostrecord.Records{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),
 			}
 			if _, err := r.act(t.Context(), s, plan); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)

@@ -40,17 +40,19 @@ type reconciler struct {
 	news    *news.News // about host PVs, by UID
 	missing *hostrecord.Missing
 	idle    *idle
+	// leafGone contains the evidence with which root_pv has deleted host PVs, until their finalizers are removed.
+	leafGone leafGone
 }
 
 // Setup adds the controller to a member's link. The records show which volumes the member has lost.
 func Setup(link *member.Link, records *hostrecord.Records) error {
-	r := &reconciler{Link: link, news: news.New(link.Clock), missing: hostrecord.NewMissing(records), idle: newIdle()}
+	r := &reconciler{Link: link, news: news.New(link.Clock), missing: hostrecord.NewMissing(records), idle: newIdle(), leafGone: newLeafGone()}
 	return link.Controller(Name, workers, r,
 		urgency.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
 		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
 		urgency.Unhurried(urgency.Deleted, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
 		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
-		urgency.Unhurried(policy, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
+		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
 		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
 	)
 }
@@ -60,10 +62,6 @@ func ending(_ context.Context, _, after client.Object) bool {
 	pv, ok := after.(*corev1.PersistentVolume)
 	return ok && (pv.DeletionTimestamp != nil || pv.Status.Phase == corev1.VolumeReleased)
 }
-
-// policy makes two changes to a leaf PV urgent: its deletion, and a new reclaim policy, after which
-// root_pv deletes the leaf claim.
-var policy = urgency.WhenChanged(func(leaf *corev1.PersistentVolume) string { return string(leaf.Spec.PersistentVolumeReclaimPolicy) })
 
 // Reconcile takes the next step of releasing one host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

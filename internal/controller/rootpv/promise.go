@@ -82,7 +82,8 @@ func (r *reconciler) markReleasing(ctx context.Context, s *volume.Observed, _ pr
 }
 
 func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Observed, e proof.Releasing, nobody proof.Unneeded) error {
-	return r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e)
+	_, err := r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e)
+	return err
 }
 
 // lookAgain returns when to reconcile a host PV again, or 0: after a promise's grace period, or soon if

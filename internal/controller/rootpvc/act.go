@@ -31,24 +31,26 @@ import (
 )
 
 // act takes the plan's step if this controller owns it, or reports its problem.
-func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
+func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error { //nolint:gocyclo // a table
 	if plan.Owner != lifecycle.RootPVC {
 		return nil
 	}
 	s := o.Observed
 	switch plan.Step {
 	case lifecycle.None:
-		return r.report(ctx, o, plan)
+		return r.relabel(ctx, o, plan)
 	case lifecycle.Place:
 		return r.unlessElsewhere(ctx, o, plan.Step, r.place)
 	case lifecycle.Unselect:
 		return r.unselect(ctx, o, plan.Report)
+	case lifecycle.SelectNode:
+		return r.selectNode(ctx, o, plan)
 	case lifecycle.CreateClaim:
 		return r.unlessElsewhere(ctx, o, plan.Step, r.create)
 	case lifecycle.Grow:
-		return r.grow(ctx, o)
+		return r.relabelFirst(ctx, o, r.grow)
 	case lifecycle.Modify:
-		return r.attributes.Modify(ctx, o)
+		return r.relabelFirst(ctx, o, r.attributes.Modify)
 	case lifecycle.Touch:
 		return r.touch(ctx, o)
 	case lifecycle.Label:
@@ -291,6 +293,41 @@ func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVol
 	return name != "", err
 }
 
+// relabel passes changed labels and annotations to a bound leaf claim, and reports the plan's problem. If the
+// member rejects them, it reports that, unless the plan has a problem.
+func (r *reconciler) relabel(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
+	_, err := r.passMeta(ctx, o)
+	if err == nil || plan.Report != nil {
+		return errors.Join(err, r.report(ctx, o, plan))
+	}
+	return r.reports.RefusedByMember(ctx, o.Root, "update", err)
+}
+
+// relabelFirst passes changed labels and annotations before another change, because the member may reject that
+// change for a long time. If it rejects the labels, the other change does not wait for them.
+func (r *reconciler) relabelFirst(ctx context.Context, o observing.Claim, change func(context.Context, observing.Claim) error) error {
+	passed, err := r.passMeta(ctx, o)
+	if passed {
+		return nil // the leaf claim's event enqueues the claim
+	}
+	return errors.Join(err, change(ctx, o))
+}
+
+// passMeta passes changed labels and annotations to a bound leaf claim. It reports whether there were any.
+func (r *reconciler) passMeta(ctx context.Context, o observing.Claim) (passed bool, err error) {
+	if o.Root == nil || o.Leaf == nil || o.Leaf.Status.Phase != corev1.ClaimBound {
+		return false, nil
+	}
+	drift := pvc.MetaDrift(o.Root, o.Leaf, r.Member)
+	if drift.Empty() {
+		return false, nil
+	}
+	after := o.Leaf.DeepCopy()
+	drift.Apply(&after.ObjectMeta)
+	err = r.Leaf.Patch(ctx, actor, o.Leaf, after)
+	return err == nil, err
+}
+
 // grow passes the requested size to the member. The user cannot undo the request, so if the member rejects
 // it, grow still passes a changed VolumeAttributesClass. If both fail, it reports only the latter, because
 // the two reports would replace each other again and again.
@@ -317,7 +354,7 @@ func (r *reconciler) expand(ctx context.Context, o observing.Claim, to resource.
 	after := o.Leaf.DeepCopy()
 	after.Spec.Resources.Requests[corev1.ResourceStorage] = to
 	if refused := fields.OutOfRange(&after.Spec, pvc.Table.Root); len(refused) > 0 {
-		return mirror.Refuse(v1alpha1.ReasonQuantityOutOfRange, "the volume cannot be expanded in a member: %s", strings.Join(refused, "; "))
+		return mirror.Refuse(v1alpha1.ReasonQuantityOutOfRange, "the volume cannot be expanded in a member: %s. Correct spec.resources of the claim", strings.Join(refused, "; "))
 	}
 	return r.Leaf.Patch(ctx, actor, o.Leaf, after)
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/states"
@@ -350,6 +351,55 @@ func TestCreateUnlessElsewhere(t *testing.T) {
 			}
 			if plan := planned(o); plan.Step != tc.want {
 				t.Errorf("the step is %s, want %s", plan.Step, tc.want)
+			}
+		})
+	}
+}
+
+// onlyMeta records patches of metadata, and rejects those of specs.
+type onlyMeta struct {
+	writes
+	made []string
+}
+
+func (p *onlyMeta) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	data, err := patch.Data(obj)
+	if err != nil || strings.Contains(string(data), `"spec"`) {
+		return errors.Join(errWrite, err)
+	}
+	p.made = append(p.made, string(data))
+	return nil
+}
+
+// Labels that a user adds later do not wait for a change that the member rejects.
+func TestLabelsPassBeforeOtherChanges(t *testing.T) {
+	for name, tc := range map[string]struct {
+		label  string
+		step   lifecycle.Step
+		passes bool
+		want   error
+	}{
+		"an expansion, and a new label":             {label: "gold", step: lifecycle.Grow, passes: true},
+		"an expansion only":                         {step: lifecycle.Grow, want: errWrite},
+		"another attributes class, and a new label": {label: "gold", step: lifecycle.Modify, passes: true},
+		"another attributes class only":             {step: lifecycle.Modify, want: errWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(leafBound, bound, grown("2Gi"))
+			o.Leaf.Spec.VolumeAttributesClassName = orNil("m-gold")
+			pvc.MetaDrift(o.Root, o.Leaf, here).Apply(&o.Leaf.ObjectMeta) // what is passed already
+			if tc.label != "" {
+				metav1.SetMetaDataLabel(&o.Root.ObjectMeta, "tier", tc.label)
+			}
+			p := &onlyMeta{}
+			r := newReconciler(&member.Link{
+				Member: here, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(10), Leaf: guarded.NewLeaf(p, here.HostID, here.Registration, guarded.HostOnly{}),
+			}, Options{})
+			if err := r.act(t.Context(), o, step(tc.step)); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+			if passed := len(p.made) == 1 && strings.Contains(p.made[0], tc.label); passed != tc.passes {
+				t.Errorf("patches are %v", p.made)
 			}
 		})
 	}

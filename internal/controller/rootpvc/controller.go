@@ -110,6 +110,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if plan.Step != lifecycle.Place {
 		r.Gate.Leave(r.ClusterID, request.NamespacedName)
 	}
+	if plan.Step != lifecycle.SelectNode && o.Root != nil {
+		r.reports.Ended(o.Root.UID)
+	}
 	switch err := r.take(ctx, o, plan); {
 	case errors.Is(err, errKept) && o.Root == nil:
 		return reconcile.Result{RequeueAfter: checkKept}, nil

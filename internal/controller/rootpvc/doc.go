@@ -1,6 +1,6 @@
 // Package rootpvc pushes claims to the members: it records the member in which a root claim is
-// placed, creates the leaf claim there, expands it with the root, and withdraws leaf claims that
-// were never bound. It writes leaf claims, and the root's placed-in annotation and Placed
+// placed, creates the leaf claim there, expands and labels it with the root, and withdraws leaf claims
+// that were never bound. It writes leaf claims, and the root's placed-in annotation and Placed
 // condition. root_pv deletes leaf claims of bound volumes.
 //
 // # Placing
@@ -11,6 +11,18 @@
 // node. If rootpvc did not wait, one of the two writes would often fail with a conflict. If the PV
 // controller's write failed, the user would see ProvisioningFailed on the claim. rootpvc waits for
 // one second at most, because another conflict may delay the PV controller's write.
+//
+// # Selecting a node
+//
+// A leaf claim whose class waits for its first consumer normally gets its node from the member's
+// scheduler, for the leaf Pod that root_pod creates. If an importer or a volume populator wrote the root's
+// selected-node, and the host's scheduler has no Pod of the claim to place, no leaf Pod will come: its Pods,
+// if any, name their node. After ten seconds without such a Pod, and a live list of Pods, rootpvc selects
+// one of the nodes that the member's scheduler could select for a Pod without requirements, and that can reach
+// the other volumes of the claim's Pod, if it has one. If a scheduler wrote
+// selected-node, rootpvc waits for the next Pod, because that Pod's requirements determine the node. A tenant
+// who writes selected-node gains nothing: the root's class and the registration's rules must allow the
+// member (I8).
 //
 // # Withdrawing
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -21,6 +22,15 @@ func (r *reconciler) report(ctx context.Context, o observing.Claim, plan lifecyc
 	case plan.Phase == lifecycle.Unconfirmed: // the cache may only lack the placement
 		if _, same, err := r.Proof().RootUnchanged(ctx, o.Root); err != nil || !same {
 			return err
+		}
+	case plan.Report.Reason == v1alpha1.ReasonDataSourceUnsupported:
+		source, _ := datasource.Of(o.Root)
+		populated, err := index.Populated(ctx, r.HostLive, source)
+		if err != nil {
+			return err
+		}
+		if populated {
+			return r.reports.Problem(ctx, o, nil)
 		}
 	case plan.Phase == lifecycle.InUse:
 		if used, err := r.inUse(ctx, o); err != nil || !used {

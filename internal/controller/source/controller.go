@@ -60,8 +60,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, urgency.Handler(r.ofClaim)).
-		Watches(&corev1.PersistentVolume{}, urgency.Handler(r.ofVolume)).
+		Watches(&corev1.PersistentVolumeClaim{}, urgency.Handler(route.ItselfIf(concerns))).
+		Watches(&corev1.PersistentVolumeClaim{}, urgency.Handler(r.ofClaim), builder.WithPredicates(route.SinceStart())).
+		Watches(&corev1.PersistentVolume{}, urgency.Handler(r.ofVolume), builder.WithPredicates(route.SinceStart())).
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, urgency.Handler(r.ofSnapshot))).
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, urgency.Handler(r.ofSnapshot))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
@@ -141,18 +142,9 @@ func concerns(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && datasource.Has(claim)
 }
 
-// ofClaim enqueues a claim with a data source, and the claims that have this claim as their data
-// source.
-func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok {
-		return nil
-	}
-	requests := r.clones(ctx, client.ObjectKeyFromObject(claim))
-	if concerns(claim) {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
-	}
-	return requests
+// ofClaim enqueues the claims whose data source is the claim.
+func (r *Reconciler) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+	return r.clones(ctx, client.ObjectKeyFromObject(claim))
 }
 
 // ofVolume enqueues the claims whose data source is the volume's claim.

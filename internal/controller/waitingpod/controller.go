@@ -79,7 +79,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.Pod{}, route.After(urgency.Lull, r.ofPod)).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.ofClaim)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.ofClaim), builder.WithPredicates(route.SinceStart())).
 		Watches(&corev1.Node{}, around, builder.WithPredicates(route.Concerning(changedForPods))).
 		Watches(&storagev1.CSIStorageCapacity{}, around).
 		Watches(&corev1.Namespace{}, around, builder.WithPredicates(route.Concerning(route.Relabelled))).
@@ -145,8 +145,10 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, nil
 	}
 	// Store the Pod before Nodes, capacities and registrations are read, so that no change is
-	// missed.
-	r.waiting.Store(key, struct{}{})
+	// missed. If a Node begins to suit a Pod without claims, the scheduler's next attempt changes the Pod.
+	if len(o.claims) > 0 {
+		r.waiting.Store(key, struct{}{})
+	}
 	if _, unschedulable := unschedulableSince(o.pod); unschedulable || ofOneMember(o.claimProblem()) {
 		if o.namespace, err = index.Namespace(ctx, r.Client, key.Namespace); err != nil {
 			return o, err
@@ -204,11 +206,11 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	return c, nil
 }
 
-// ofPod enqueues a Pod with claims that is not on a virtual node, or that still reports a
-// problem.
+// ofPod enqueues a Pod that is not on a virtual node or still reports a problem, if it has claims or if
+// rules exclude virtual nodes.
 func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || len(podspec.ClaimNames(pod)) == 0 || !r.concerns(ctx, pod) {
+	if !ok || len(podspec.ClaimNames(pod)) == 0 && len(excludingRules(pod)) == 0 && lastShown(pod) == nil || !r.concerns(ctx, pod) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pod)}}

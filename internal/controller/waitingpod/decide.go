@@ -21,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 const (
@@ -86,10 +87,20 @@ func decide(o observed) decision {
 	return d
 }
 
-// waits reports whether the Pod waits for the scheduler to select a node.
+// waits reports whether the Pod waits for the scheduler to select a node, perhaps because of virtual nodes.
 func (o observed) waits() bool {
 	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) &&
-		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0
+		len(o.pod.Spec.SchedulingGates) == 0 && (len(o.claims) > 0 || len(excludingRules(o.pod)) > 0)
+}
+
+// excludingRules returns the rules because of which the host's scheduler excludes nodes.
+func excludingRules(pod *corev1.Pod) []string {
+	c := podstatus.Condition(pod.Status.Conditions, corev1.PodScheduled)
+	// While a node is nominated, the message is about an earlier attempt.
+	if _, unschedulable := unschedulableSince(pod); !unschedulable || pod.Status.NominatedNodeName != "" {
+		return nil
+	}
+	return wording.ExcludingRules(c.Message)
 }
 
 // unreachable reports whether the Pod is on a host node and has a claim that Xylem provisions.
@@ -128,7 +139,22 @@ func (o observed) find() decision {
 	if wait := since.Add(patience).Sub(o.now); wait > 0 {
 		return decision{again: wait}
 	}
-	return decision{problem: cmp.Or(o.obstacles(), o.stranded())}
+	if len(o.claims) == 0 {
+		return decision{problem: o.excluded()}
+	}
+	return decision{problem: cmp.Or(o.obstacles(), o.stranded(), o.excluded())}
+}
+
+// excluded reports that the scheduler excludes nodes because of rules whose effect on virtual nodes its
+// message does not show. It returns nil if the Pod could run on no virtual node without these rules, because
+// then the message is about other nodes.
+func (o observed) excluded() *mirror.Refusal {
+	rules := excludingRules(o.pod)
+	if len(rules) == 0 || !slices.ContainsFunc(o.members, func(m registered.Member) bool { return m.MayRun(*o.pod) }) {
+		return nil
+	}
+	message := podstatus.Condition(o.pod.Status.Conditions, corev1.PodScheduled).Message
+	return mirror.Refuse(v1alpha1.ReasonNoMemberFits, "no node fits the Pod: the host's scheduler excludes nodes because of %s. %s", strings.Join(rules, ", "), wording.Remedies(message, false))
 }
 
 // stranded reports that a claim is selected for a member that cannot run the Pod, although another
@@ -219,9 +245,21 @@ func (o observed) obstacles() *mirror.Refusal {
 		what = fmt.Sprintf("the Pod cannot run where its claim %q is", pinned[0].claim.Name)
 		if pinned[0].source != "" {
 			what = fmt.Sprintf("the Pod cannot run where the data source of its claim %q is", pinned[0].claim.Name)
+		} else if len(pinned) == 1 && o.movable(members) {
+			remedies = append(remedies, fmt.Sprintf("Or delete the Pod (scale down its owner), and move the claim to another member: `kubectl xylem move pvc %s -n %s --to MEMBER`.",
+				pinned[0].claim.Name, pinned[0].claim.Namespace))
 		}
 	}
 	return mirror.Refuse(reason, "%s: %s. %s", what, some(named), strings.Join(remedies, " "))
+}
+
+// movable reports whether data in the given members can be moved: they are connected, and there is another member
+// that is connected and not being deregistered.
+func (o observed) movable(from []registered.Member) bool {
+	staying, _ := registered.Split(o.members)
+	return !slices.ContainsFunc(from, func(m registered.Member) bool { return !m.Connected }) && slices.ContainsFunc(staying, func(m registered.Member) bool {
+		return m.Connected && !slices.ContainsFunc(from, func(f registered.Member) bool { return f.Registration == m.Registration })
+	})
 }
 
 // candidates returns the members that can reach the volumes of all bound claims, and the
@@ -268,7 +306,7 @@ func apart(pinned []claimSeen) *mirror.Refusal {
 		}
 		where = append(where, fmt.Sprintf("claim %q is in member %q", c.claim.Name, in))
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumesApart, "no registered member can reach all volumes of the Pod: %s. Use claims whose volumes are in one member, or register the member that has the volumes", some(where))
+	return mirror.Refuse(v1alpha1.ReasonVolumesApart, "no registered member can reach all volumes of the Pod: %s. Use claims whose volumes are in one member (`kubectl xylem move` moves a claim), or register the member that has the volumes", some(where))
 }
 
 // summary returns the most helpful reason, and the remedies without duplicates.

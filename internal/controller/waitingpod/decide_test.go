@@ -126,6 +126,23 @@ func problem(kind corev1.PersistentVolumeClaimConditionType, reason string) func
 	}
 }
 
+// excludes makes all virtual nodes Ready, and the scheduler report why no node fits the Pod.
+func excludes(message string) func(*observed) {
+	return func(o *observed) {
+		o.pod.Status.Conditions[0].Message = "0/3 nodes are available: " + message + "."
+		each(func(m *registered.Member) {
+			m.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		})(o)
+	}
+}
+
+func withoutClaims(o *observed) { o.claims = nil }
+
+const (
+	antiAffinity = "1 csi.xylem.io CSI driver is not installed on the node, 2 node(s) didn't match pod anti-affinity rules"
+	cpu          = "3 Insufficient cpu"
+)
+
 // usable binds the claim to a volume that has a disk in member "a".
 func usable(o *observed) {
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "leaf"}}
@@ -211,6 +228,10 @@ func TestDecide(t *testing.T) {
 		"a bound claim that cannot grow, and the Pod lacks a toleration": {
 			observed: seen(usable, problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember), noTolerations),
 			reason:   v1alpha1.ReasonTolerationMissing, says: []string{`the Pod cannot run where its claim "data" is: member "a"`},
+		},
+		"a bound claim whose member cannot run the Pod": {
+			observed: seen(boundIn("a"), func(o *observed) { o.members[0].Node.Spec.Unschedulable = true }), reason: v1alpha1.ReasonCordoned,
+			says: []string{"Or delete the Pod (scale down its owner), and move the claim to another member: `kubectl xylem move pvc data -n shop --to MEMBER`."},
 		},
 		"a bound claim whose volume is lost, and the Pod lacks a toleration": {
 			observed: seen(usable, problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost), noTolerations),
@@ -371,7 +392,7 @@ func TestDecide(t *testing.T) {
 			says: []string{`the Pod cannot run where its claim "data" is: member "a" has been away since`},
 		},
 		"the claim's volume is in a member that is not registered": {
-			observed: seen(boundIn("c")), reason: v1alpha1.ReasonVolumesApart, says: []string{`claim "data" is in member "c"`},
+			observed: seen(boundIn("c")), reason: v1alpha1.ReasonVolumesApart, says: []string{`claim "data" is in member "c"`, "`kubectl xylem move`"},
 		},
 		"the claim's volume is in a member that can run the Pod": {observed: seen(boundIn("a"))},
 
@@ -394,6 +415,41 @@ func TestDecide(t *testing.T) {
 		"the claim's volume is in a member that can run the Pod, and another one was selected before": {observed: seen(selects("a"), boundIn("b"), func(o *observed) {
 			o.members[0].Node.Spec.Unschedulable = true
 		})},
+
+		"anti-affinity excludes the virtual nodes": {
+			observed: seen(excludes(antiAffinity)), reason: v1alpha1.ReasonNoMemberFits,
+			says: []string{"no node fits the Pod: the host's scheduler excludes nodes because of the Pod's anti-affinity. Register more members", "each member is one node"},
+		},
+		"topology spread constraints exclude the virtual nodes": {
+			observed: seen(excludes("2 node(s) didn't match pod topology spread constraints")), reason: v1alpha1.ReasonNoMemberFits,
+			says: []string{"because of the Pod's topology spread constraints. Use topologyKey xylem.io/cluster"},
+		},
+		"virtual nodes lack the label of a topology spread constraint": {
+			observed: seen(excludes("2 node(s) didn't match pod topology spread constraints (missing required label)")), reason: v1alpha1.ReasonNoMemberFits,
+			says: []string{"because of the Pod's topology spread constraints. Set the label", "spec.node.labels"},
+		},
+		"anti-affinity excludes the only member that has capacity": {
+			observed: seen(excludes(antiAffinity), requests("500Gi"), func(o *observed) {
+				o.members[1].Largest["fast"] = *resource.NewQuantity(1<<63-1, resource.BinarySI)
+			}),
+			reason: v1alpha1.ReasonNoMemberFits, says: []string{"each member is one node"},
+		},
+		"anti-affinity excludes the virtual nodes, and the Pod uses no claim of a member": {
+			observed: seen(excludes(antiAffinity), withoutClaims), reason: v1alpha1.ReasonNoMemberFits, says: []string{"each member is one node"},
+		},
+		"a taint excludes the virtual nodes, and the Pod uses no claim of a member": {observed: seen(excludes(antiAffinity), withoutClaims, noTolerations)},
+		"a nodeSelector excludes the virtual nodes, and the Pod uses no claim of a member": {observed: seen(excludes(antiAffinity), withoutClaims, func(o *observed) {
+			o.pod.Spec.NodeSelector = map[string]string{"gpu": "yes"}
+		})},
+		"virtual nodes lack CPU, as the scheduler reports":              {observed: seen(excludes(cpu))},
+		"nodes lack CPU, and the Pod uses no claim of a member":         {observed: seen(excludes(cpu), withoutClaims)},
+		"the scheduler has nominated a node since it reported the rule": {observed: seen(excludes(antiAffinity), func(o *observed) { o.pod.Status.NominatedNodeName = "kosmos-a" })},
+		"anti-affinity excluded the virtual nodes a moment ago, and the Pod uses no claim of a member": {
+			observed: seen(excludes(antiAffinity), withoutClaims, func(o *observed) {
+				o.pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Second))
+			}),
+			again: 4 * time.Second,
+		},
 
 		"the same reason with new values within a minute: not updated": {
 			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", 20*time.Second)),

@@ -12,7 +12,13 @@
 // replaced. The scheduler then reports that the nodes of all other members lack volumes. The
 // controller reports the selection (NotScheduledThere) until recovery changes it.
 //
-// It reports only on Pods that use a claim of a Xylem class. It copies a problem from a claim
+// The scheduler may also exclude virtual nodes because of a rule, such as anti-affinity by host name. Its
+// message does not show that each virtual node represents a member, so the controller reports what the rule
+// means for members (NoMemberFits). This is the only report on Pods without a claim of a Xylem class, and
+// only if they could otherwise run on a virtual node. Kubernetes' message suffices for other Pods, and for
+// insufficient CPU or memory.
+//
+// It copies a problem from a claim
 // immediately, unless Pods can use the claim despite the problem. It reports other causes only after
 // the Pod has been unschedulable for five seconds (patience), to avoid writes to a Pod that is about
 // to be scheduled. If only values in the message change, it updates the message at most once a minute

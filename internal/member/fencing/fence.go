@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/proof/batch"
 )
 
 // Fence is the Lease in a member that decides which manager may write there. Its name is the host's
@@ -58,6 +59,9 @@ type Fence struct {
 	// seen are the revisions of the caches, and fenced are those of them that the last renewal covers.
 	// Both are guarded by mu.
 	seen, fenced revisions
+
+	// proving shares the reads of MemberCurrent.
+	proving batch.Reads[struct{}, struct{}]
 
 	// watched is the other holder's Lease when it was first read in its current state. Only Acquire
 	// uses it.

@@ -232,8 +232,14 @@ func wentBack(lease, known *coordinationv1.Lease) bool {
 
 // MemberCurrent returns nil if a live read of the member, started after the call, shows that it
 // has not been restored while this process held the Lease. Otherwise, the error wraps
-// guarded.ErrFenced. The next renewal detects the restore too, and ends the link.
+// guarded.ErrFenced. The next renewal detects the restore too, and ends the link. Concurrent callers
+// share a read.
 func (f *Fence) MemberCurrent(ctx context.Context) error {
+	_, err := f.proving.Do(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) { return struct{}{}, f.memberCurrent(ctx) })
+	return err
+}
+
+func (f *Fence) memberCurrent(ctx context.Context) error {
 	f.mu.RLock()
 	known, reader := f.known, f.member
 	f.mu.RUnlock()

@@ -10,14 +10,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
 
@@ -180,4 +183,55 @@ func TestHostRevisionOfCaches(t *testing.T) {
 	if err := send(); !errors.Is(err, hostrevision.ErrRestored) {
 		t.Errorf("the cache received the watch of a restored host: %v", err)
 	}
+}
+
+// heldLease is a member whose Lease is read. Each read waits until it is released.
+type heldLease struct {
+	client.Client
+	reads   atomic.Int64
+	release chan int64 // the epoch to return
+}
+
+func (l *heldLease) Get(ctx context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	l.reads.Add(1)
+	select {
+	case at := <-l.release:
+		into.SetAnnotations(map[string]string{})
+		epoch.Set(into.(*coordinationv1.Lease), at, 0) //nolint:forcetypeassert // the fence reads nothing else
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Steps that must prove that the member was not restored share a read that was sent after all of them asked.
+// A restore after the previous read fails them all.
+func TestMemberCurrentIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		member, known := &heldLease{release: make(chan int64)}, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
+		epoch.Set(known, 7, 0)
+		f := &Fence{member: member, known: known}
+		errs := make([]error, 4)
+		ask := func(ctx context.Context, i int) {
+			go func() { errs[i] = f.MemberCurrent(ctx) }()
+			synctest.Wait()
+		}
+		ended, end := context.WithCancel(t.Context())
+		ask(t.Context(), 0)
+		ask(ended, 1)
+		ask(t.Context(), 2)
+		ask(t.Context(), 3)
+		member.release <- 7
+		synctest.Wait()
+		end() // of the step that now reads for all
+		synctest.Wait()
+		member.release <- 6
+		synctest.Wait()
+		if reads := member.reads.Load(); reads != 3 {
+			t.Errorf("%d reads of the Lease; want one for the first step, one that ended with its step, and one for two others", reads)
+		}
+		if errs[0] != nil || !errors.Is(errs[1], context.Canceled) || !errors.Is(errs[2], guarded.ErrFenced) || !errors.Is(errs[3], guarded.ErrFenced) {
+			t.Errorf("the results are %v", errs)
+		}
+	})
 }

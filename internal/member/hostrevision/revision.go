@@ -9,12 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/proof/batch"
 )
 
 // errGoneBack reports that the host's revision decreased.
@@ -32,19 +34,17 @@ type Monitor struct {
 	// Clock measures the interval.
 	Clock clock.Clock
 
-	turn chan struct{} // holds a token while a request is in flight
-	soon chan struct{} // holds a token once a restore is detected
+	checks batch.Reads[struct{}, struct{}]
+	soon   chan struct{} // holds a token once a restore is detected
 
 	mu       sync.Mutex
-	started  uint64 // requests
-	failed   error  // the error of the last request
 	highest  uint64
 	restored error
 }
 
 // New creates a Monitor. It sends no request.
 func New(live client.Reader, every time.Duration) *Monitor {
-	return &Monitor{Live: live, Every: every, Clock: clock.RealClock{}, turn: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
+	return &Monitor{Live: live, Every: every, Clock: clock.RealClock{}, soon: make(chan struct{}, 1)}
 }
 
 // NeedLeaderElection returns false, because every replica has caches of the host.
@@ -73,27 +73,23 @@ func (h *Monitor) Check(ctx context.Context) error {
 	if h == nil {
 		return nil
 	}
-	h.mu.Lock()
-	asked := h.started
-	h.mu.Unlock()
-	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
-	case <-ctx.Done():
-		return fmt.Errorf("wait to read the host's revision: %w", ctx.Err())
+	if _, err := h.checks.Do(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) { return struct{}{}, h.check(ctx) }); err != nil {
+		return err
 	}
+	return h.Restored()
+}
+
+func (h *Monitor) check(ctx context.Context) error {
 	h.mu.Lock()
-	if h.restored != nil || h.started > asked && h.failed == nil {
-		defer h.mu.Unlock()
-		return h.restored
-	}
-	h.started++
-	highest := h.highest
+	highest, restored := h.highest, h.restored
 	h.mu.Unlock()
+	if restored != nil {
+		return restored
+	}
 	revision, err := h.read(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.failed = err; err != nil {
+	if err != nil {
 		return fmt.Errorf("read the host's revision: %w", err)
 	}
 	if revision < highest {
@@ -121,16 +117,25 @@ func (h *Monitor) Highest() uint64 {
 	return h.highest
 }
 
-// Seen wraps the transform of a host's cache, and records the revision of each object. So Check
-// detects a restore to any earlier state, even if it has not run for a long time.
+// See records the revision of an object that the host sent. So Check detects a restore to any earlier
+// state, even if it has not run for a long time.
+func (h *Monitor) See(obj runtime.Object) {
+	object, ok := obj.(client.Object)
+	if !ok || h == nil {
+		return
+	}
+	if revision, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil {
+		h.mu.Lock()
+		h.highest = max(h.highest, revision)
+		h.mu.Unlock()
+	}
+}
+
+// Seen wraps the transform of a host's cache, and calls See.
 func (h *Monitor) Seen(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
-		if object, ok := obj.(client.Object); ok && h != nil {
-			if revision, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil {
-				h.mu.Lock()
-				h.highest = max(h.highest, revision)
-				h.mu.Unlock()
-			}
+		if object, ok := obj.(runtime.Object); ok {
+			h.See(object)
 		}
 		return next(obj)
 	}

@@ -3,6 +3,7 @@ package leafcache
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
@@ -18,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,29 +28,32 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
-	"github.com/xylem-io/xylem/internal/share"
+	"github.com/xylem-io/xylem/internal/reduced"
 	"github.com/xylem-io/xylem/internal/timeline"
 )
 
-// reductions are the transforms of the kinds in New's cache.
-var reductions = map[reflect.Type]toolscache.TransformFunc{
-	reflect.TypeFor[*corev1.ConfigMap]():             reduceConfig,
-	reflect.TypeFor[*corev1.Secret]():                reduceConfig,
-	reflect.TypeFor[*corev1.PersistentVolumeClaim](): reduceClaim,
-	reflect.TypeFor[*corev1.PersistentVolume]():      reduceVolume,
-	reflect.TypeFor[*corev1.Node]():                  reduceNode,
-	reflect.TypeFor[*storagev1.CSIStorageCapacity](): reduceCapacity,
+// reductions are the reductions of the kinds in New's cache, except events.
+var reductions = map[reflect.Type]reduction{
+	reflect.TypeFor[*corev1.ConfigMap]():             {reduce: reduceConfig},
+	reflect.TypeFor[*corev1.Secret]():                {reduce: reduceConfig},
+	reflect.TypeFor[*corev1.PersistentVolumeClaim](): {reduce: reduceClaim},
+	reflect.TypeFor[*corev1.PersistentVolume]():      {reduce: reduceVolume},
+	reflect.TypeFor[*corev1.Node]():                  {reduce: reduceNode},
+	reflect.TypeFor[*storagev1.CSIStorageCapacity](): {reduce: reduceCapacity},
 }
 
 // New creates the cache that a member's controllers read. Reading a kind that it does not cache is
 // an error, and does not start a watch.
 func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})
+	about := &subjects{hostID: hostID}
+	all := maps.Clone(reductions)
+	all[reflect.TypeFor[*corev1.Event]()] = reduction{reduce: about.reduceEvent, after: about.synced}
 	built, err := cache.New(c.Config, cache.Options{
 		HTTPClient:  c.Watches,
 		Scheme:      scheme,
 		Mapper:      member.Mapper(),
-		NewInformer: held.newInformer(reductions),
+		NewInformer: held.newInformer(all),
 
 		DefaultWatchErrorHandler: complain,
 
@@ -70,6 +73,9 @@ func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the member's cache: %w", err)
+	}
+	if err := about.setup(ctx, built); err != nil {
+		return nil, err
 	}
 	if err := index.SetupMember(ctx, built); err != nil {
 		return nil, err
@@ -91,8 +97,8 @@ func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 // NewSnapshots creates the cache of a member's snapshots. If the member rejects a watch, for
 // example because it no longer serves snapshots, the cache calls failed().
 func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
-	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
-		reflect.TypeFor[*snapshotv1.VolumeSnapshot](): reduceSnapshot(hostID),
+	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]reduction{
+		reflect.TypeFor[*snapshotv1.VolumeSnapshot](): {reduce: reduceSnapshot(hostID)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the cache of the member's snapshots: %w", err)
@@ -106,8 +112,8 @@ func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme 
 // NewAttachments creates the cache of a member's VolumeAttachments. If the member rejects a watch,
 // for example because Xylem has lost the permission, the cache calls failed().
 func NewAttachments(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
-	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
-		reflect.TypeFor[*storagev1.VolumeAttachment](): reduceAttachment,
+	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]reduction{
+		reflect.TypeFor[*storagev1.VolumeAttachment](): {reduce: reduceAttachment},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the cache of the member's attachments: %w", err)
@@ -119,7 +125,7 @@ func NewAttachments(ctx context.Context, c *member.Connection, held *Held, schem
 }
 
 // newOptional creates a cache of kinds that a member may stop serving.
-func newOptional(c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error), reduce map[reflect.Type]toolscache.TransformFunc) (cache.Cache, error) {
+func newOptional(c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error), reductions map[reflect.Type]reduction) (cache.Cache, error) {
 	return cache.New(c.Config, cache.Options{ //nolint:wrapcheck // the callers wrap it
 		HTTPClient:                  c.Watches,
 		Scheme:                      scheme,
@@ -131,7 +137,7 @@ func newOptional(c *member.Connection, held *Held, scheme *runtime.Scheme, faile
 			}
 			complain(ctx, r, err)
 		},
-		NewInformer: held.newInformer(reduce),
+		NewInformer: held.newInformer(reductions),
 	})
 }
 
@@ -147,7 +153,8 @@ func reduceSnapshot(hostID string) toolscache.TransformFunc {
 }
 
 // NewWorkloads creates the cache of Pods that this host did not create. They reduce the
-// capacity of the virtual node.
+// capacity of the virtual node. Its informer of Pods contains only those that are bound to a node and not
+// finished, as member.Workload.
 func NewWorkloads(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	others, err := labels.NewRequirement(v1alpha1.LabelHost, selection.NotEquals, []string{hostID})
 	if err != nil {
@@ -159,11 +166,11 @@ func NewWorkloads(ctx context.Context, c *member.Connection, held *Held, scheme 
 		Mapper:                      member.Mapper(),
 		ReaderFailOnMissingInformer: true,
 		DefaultWatchErrorHandler:    complain,
-		NewInformer: held.newInformer(map[reflect.Type]toolscache.TransformFunc{
-			reflect.TypeFor[*corev1.Pod](): reduceWorkload,
+		NewInformer: held.newInformer(map[reflect.Type]reduction{
+			reflect.TypeFor[*corev1.Pod](): {reduce: reduceWorkload, empty: func() client.Object { return &member.Workload{} }},
 		}),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Label: labels.NewSelector().Add(*others), UnsafeDisableDeepCopy: ptr.To(true)},
+			&corev1.Pod{}: {Label: labels.NewSelector().Add(*others)},
 		},
 	})
 	if err != nil {
@@ -215,7 +222,7 @@ func reduceClaim(obj any) (any, error) {
 		}
 	}
 	mirror.MarkCopied(claim)
-	share.Claim(claim)
+	reduced.Claim(claim)
 	if !requested.IsZero() {
 		if claim.ManagedFields == nil {
 			claim.ManagedFields = make([]metav1.ManagedFieldsEntry, 1)
@@ -238,7 +245,7 @@ func reduceVolume(obj any) (any, error) {
 	if pv.Spec.CSI != nil {
 		pv.Spec.CSI.VolumeAttributes = nil
 	}
-	share.Volume(pv)
+	reduced.Volume(pv)
 	return pv, nil
 }
 
@@ -324,30 +331,12 @@ func labelValue(said string) string {
 	return said
 }
 
-// reduceWorkload keeps the node, the phase and the resource requests of a Pod.
+// reduceWorkload keeps the node and the requests of a Pod that uses a node.
 func reduceWorkload(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	reduced := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
-		Spec: corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
-			InitContainers: requestsOnly(pod.Spec.InitContainers), Containers: requestsOnly(pod.Spec.Containers),
-		},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase},
-	}
-	return reduced, nil
-}
-
-func requestsOnly(containers []corev1.Container) []corev1.Container {
-	reduced := make([]corev1.Container, len(containers))
-	for i, c := range containers {
-		reduced[i] = corev1.Container{
-			Name: c.Name, RestartPolicy: c.RestartPolicy,
-			Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests},
+	if pod, ok := obj.(*corev1.Pod); ok {
+		if workload := member.WorkloadOf(pod); workload != nil {
+			return workload, nil
 		}
 	}
-	return reduced
+	return nil, nil //nolint:nilnil // the cache does not keep it
 }

@@ -1,3 +1,3 @@
-// Package membertest provides connections, tokens and kubeconfigs for the tests of package member
+// Package membertest provides connections, tokens and kubeconfigs, and measures kept memory, for the tests of package member
 // and related packages.
 package membertest

@@ -43,7 +43,7 @@ func Imported(host *corev1.PersistentVolume) bool {
 
 // Recorded returns an admin's host PV that records the requested leaf PV: the leaf's UID, driver
 // and handle, the member's labels, Xylem's finalizer, and policy Retain if the member retains the
-// volume.
+// volume, or if the host releases the PV before any claim has used it.
 func Recorded(host, leaf *corev1.PersistentVolume, m mirror.Member) *corev1.PersistentVolume {
 	after := host.DeepCopy()
 	after.Labels = fields.Merged(after.Labels, map[string]string{v1alpha1.LabelCluster: m.Registration, v1alpha1.LabelClusterID: m.ClusterID})
@@ -53,10 +53,19 @@ func Recorded(host, leaf *corev1.PersistentVolume, m mirror.Member) *corev1.Pers
 	})
 	recordSource(after.Annotations, leaf)
 	after.Finalizers = append(after.Finalizers, v1alpha1.FinalizerLeafVolume)
-	if MemberPolicy(leaf) != corev1.PersistentVolumeReclaimDelete {
+	if MemberPolicy(leaf) != corev1.PersistentVolumeReclaimDelete || endsUnused(host) {
 		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
 	return after
+}
+
+// endsUnused reports whether the host has released, or may release, an admin's host PV that no claim has
+// used. An exported PV names the UID of its earlier claim. If that claim is gone, the PV becomes Released
+// at once, but nobody decided to destroy the disk. A claim that the PV names without a UID is bound while
+// the PV is Available.
+func endsUnused(host *corev1.PersistentVolume) bool {
+	ref := host.Spec.ClaimRef
+	return ref != nil && ref.UID != "" && host.Status.Phase != corev1.VolumeAvailable && host.Status.Phase != corev1.VolumeBound
 }
 
 // MemberPolicy returns the reclaim policy that a leaf PV has in the member: the one that Xylem

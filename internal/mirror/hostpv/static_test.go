@@ -73,6 +73,11 @@ func TestRecorded(t *testing.T) {
 			pv.Spec.CSI.VolumeAttributes = map[string]string{v1alpha1.AttributeLeafUID: uid}
 		}
 	}
+	claimed := func(uid types.UID, phase corev1.PersistentVolumePhase) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef, pv.Status.Phase = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: uid}, phase
+		}
+	}
 	retained, noted := staticLeaf(), staticLeaf()
 	retains(retained)
 	retains(noted)
@@ -88,6 +93,10 @@ func TestRecorded(t *testing.T) {
 		"the member's policy was Delete before Xylem stamped the leaf": {static(), noted, corev1.PersistentVolumeReclaimDelete, true},
 		"the UID is in the attributes":                                 {static(attribute("leaf-uid")), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
 		"another UID is in the attributes":                             {static(attribute("other")), staticLeaf(), corev1.PersistentVolumeReclaimDelete, false},
+		"exported, and its claim is gone":                              {static(claimed("gone", corev1.VolumeReleased)), staticLeaf(), corev1.PersistentVolumeReclaimRetain, true},
+		"exported, and the host has not processed it yet":              {static(claimed("gone", "")), staticLeaf(), corev1.PersistentVolumeReclaimRetain, true},
+		"exported, and bound to its claim":                             {static(claimed("there", corev1.VolumeBound)), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
+		"reserved for a claim by name":                                 {static(claimed("", corev1.VolumePending)), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pv := Recorded(tc.host, tc.leaf, member)

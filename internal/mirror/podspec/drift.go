@@ -1,8 +1,6 @@
 package podspec
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 
@@ -16,8 +14,7 @@ import (
 
 // pushed is the push record, which contains what Xylem pushed. Maps contain digests of the values.
 type pushed struct {
-	Labels         map[string]string `json:"labels,omitempty"`
-	Annotations    map[string]string `json:"annotations,omitempty"`
+	fields.PushedMeta
 	Images         map[string]string `json:"images,omitempty"`
 	InitImages     map[string]string `json:"initImages,omitempty"`
 	ActiveDeadline *int64            `json:"activeDeadlineSeconds,omitempty"`
@@ -28,17 +25,16 @@ type pushed struct {
 // recordPush adds the push record to a translated Pod, before it gets its origin.
 func recordPush(leaf *corev1.Pod) {
 	record := pushed{
-		Labels:         digests(leaf.Labels),
-		Annotations:    digests(leaf.Annotations),
-		Images:         digests(images(leaf.Spec.Containers)),
-		InitImages:     digests(images(leaf.Spec.InitContainers)),
+		PushedMeta:     fields.PushedMetaOf(leaf.ObjectMeta),
+		Images:         fields.Digests(images(leaf.Spec.Containers)),
+		InitImages:     fields.Digests(images(leaf.Spec.InitContainers)),
 		ActiveDeadline: leaf.Spec.ActiveDeadlineSeconds,
 		Resources:      ResourcesDigest(leaf),
 	}
 	if len(leaf.Spec.Tolerations) > 0 {
-		record.Tolerations = digest(leaf.Spec.Tolerations)
+		record.Tolerations = fields.Digest(leaf.Spec.Tolerations)
 	}
-	leaf.Annotations[v1alpha1.AnnotationPushed] = string(mustJSON(record))
+	leaf.Annotations[v1alpha1.AnnotationPushed] = string(fields.MustJSON(record))
 }
 
 func recordOf(leaf *corev1.Pod) pushed {
@@ -52,8 +48,7 @@ func recordOf(leaf *corev1.Pod) pushed {
 
 // Drift contains the changes that a leaf Pod needs because its root has changed.
 type Drift struct {
-	// Labels and Annotations are the values to set. nil removes a key.
-	Labels, Annotations map[string]*string
+	fields.MetaDrift
 	// Images and InitImages are the images to set, by container name.
 	Images, InitImages map[string]string
 	// ActiveDeadlineSeconds is the value to set, or nil.
@@ -63,10 +58,7 @@ type Drift struct {
 }
 
 // Empty reports whether no change is needed.
-func (d Drift) Empty() bool {
-	return len(d.Labels) == 0 && len(d.Annotations) == 0 && len(d.Images) == 0 && len(d.InitImages) == 0 &&
-		d.ActiveDeadlineSeconds == nil && d.Tolerations == nil
-}
+func (d Drift) Empty() bool { return d.MetaDrift.Empty() && !d.SpecChanged() }
 
 // SpecChanged reports whether the spec must change.
 func (d Drift) SpecChanged() bool {
@@ -88,10 +80,9 @@ func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 	}
 	was, is := recordOf(leaf), recordOf(want)
 	d := Drift{
-		Labels:      keyDrift(want.Labels, leaf.Labels, is.Labels, was.Labels),
-		Annotations: keyDrift(want.Annotations, leaf.Annotations, is.Annotations, was.Annotations),
-		Images:      imageDrift(want.Spec.Containers, leaf.Spec.Containers, is.Images, was.Images),
-		InitImages:  imageDrift(want.Spec.InitContainers, leaf.Spec.InitContainers, is.InitImages, was.InitImages),
+		MetaDrift:  fields.DriftOfMeta(want.ObjectMeta, leaf.ObjectMeta, is.PushedMeta, was.PushedMeta),
+		Images:     imageDrift(want.Spec.Containers, leaf.Spec.Containers, is.Images, was.Images),
+		InitImages: imageDrift(want.Spec.InitContainers, leaf.Spec.InitContainers, is.InitImages, was.InitImages),
 	}
 	if now := is.ActiveDeadline; now != nil && !equality.Semantic.DeepEqual(now, was.ActiveDeadline) &&
 		!equality.Semantic.DeepEqual(now, leaf.Spec.ActiveDeadlineSeconds) {
@@ -101,39 +92,8 @@ func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 		d.Tolerations = addedTolerations(want.Spec.Tolerations, leaf.Spec.Tolerations)
 	}
 	is.Resources = was.Resources // Xylem does not resize leaves
-	if record := string(mustJSON(is)); leaf.Annotations[v1alpha1.AnnotationPushed] != record {
-		if d.Annotations == nil {
-			d.Annotations = map[string]*string{}
-		}
-		d.Annotations[v1alpha1.AnnotationPushed] = &record
-	}
+	d.Record(leaf.ObjectMeta, v1alpha1.AnnotationPushed, string(fields.MustJSON(is)))
 	return d
-}
-
-// keyDrift compares labels or annotations, with the current push record (is) and the stored one
-// (was).
-func keyDrift(want, leaf, is, was map[string]string) map[string]*string {
-	var drift map[string]*string
-	set := func(key string, value *string) {
-		if drift == nil {
-			drift = map[string]*string{}
-		}
-		drift[key] = value
-	}
-	for key, digest := range is {
-		value := want[key]
-		if has, ok := leaf[key]; digest != was[key] && (!ok || has != value) {
-			set(key, &value)
-		}
-	}
-	for key := range was {
-		_, wanted := is[key]
-		// Users of the member can edit the record, so never change a key of the stamp because of it.
-		if _, has := leaf[key]; has && !wanted && fields.IsCarried(key) {
-			set(key, nil)
-		}
-	}
-	return drift
 }
 
 func imageDrift(want, leaf []corev1.Container, is, was map[string]string) map[string]string {
@@ -173,29 +133,4 @@ func images(containers []corev1.Container) map[string]string {
 		m[c.Name] = c.Image
 	}
 	return m
-}
-
-func digests(m map[string]string) map[string]string {
-	d := make(map[string]string, len(m))
-	for key, value := range m {
-		d[key] = digest(value)
-	}
-	return d
-}
-
-// digestBytes is the length of a digest. One change in 2^64 goes unnoticed.
-const digestBytes = 8
-
-func digest(v any) string {
-	sum := sha256.Sum256(mustJSON(v))
-	return hex.EncodeToString(sum[:digestBytes])
-}
-
-// mustJSON encodes values that consist of strings, numbers, lists and maps.
-func mustJSON(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic("mirror: " + err.Error())
-	}
-	return data
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
 
@@ -37,14 +38,14 @@ func TestLeafPodDrift(t *testing.T) {
 			root: func(p *corev1.Pod) {
 				p.Labels = map[string]string{"app": "shop", "new": ""}
 			},
-			want:   Drift{Labels: map[string]*string{"app": mirrortest.Ptr("shop"), "new": mirrortest.Ptr(""), "tier": nil}},
+			want:   Drift{MetaDrift: fields.MetaDrift{Labels: map[string]*string{"app": mirrortest.Ptr("shop"), "new": mirrortest.Ptr(""), "tier": nil}}},
 			record: true,
 		},
 		"annotations added, changed and removed": {
 			root: func(p *corev1.Pod) {
 				p.Annotations = map[string]string{"note": "2", "new": "n"}
 			},
-			want:   Drift{Annotations: map[string]*string{"note": mirrortest.Ptr("2"), "new": mirrortest.Ptr("n"), "old": nil}},
+			want:   Drift{MetaDrift: fields.MetaDrift{Annotations: map[string]*string{"note": mirrortest.Ptr("2"), "new": mirrortest.Ptr("n"), "old": nil}}},
 			record: true,
 		},
 		"a label, and a resize to a quantity that Xylem does not push": {
@@ -52,7 +53,7 @@ func TestLeafPodDrift(t *testing.T) {
 				p.Labels["app"] = "shop"
 				p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1e102")}
 			},
-			want:   Drift{Labels: map[string]*string{"app": mirrortest.Ptr("shop")}},
+			want:   Drift{MetaDrift: fields.MetaDrift{Labels: map[string]*string{"app": mirrortest.Ptr("shop")}}},
 			record: true,
 		},
 		"a key that both the root and the leaf removed": {
@@ -68,7 +69,7 @@ func TestLeafPodDrift(t *testing.T) {
 		"a label does not affect an image that the member rewrote": {
 			root:   func(p *corev1.Pod) { p.Labels["app"] = "shop" },
 			leaf:   func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mirror.example/web:1" },
-			want:   Drift{Labels: map[string]*string{"app": mirrortest.Ptr("shop")}},
+			want:   Drift{MetaDrift: fields.MetaDrift{Labels: map[string]*string{"app": mirrortest.Ptr("shop")}}},
 			record: true,
 		},
 		"a reserved key on the root": {

@@ -9,8 +9,7 @@ import (
 // ApplyDrift returns a copy of the leaf with the changes of the drift.
 func ApplyDrift(leaf *corev1.Pod, d Drift) *corev1.Pod {
 	leaf = leaf.DeepCopy()
-	leaf.Labels = withKeys(leaf.Labels, d.Labels)
-	leaf.Annotations = withKeys(leaf.Annotations, d.Annotations)
+	d.Apply(&leaf.ObjectMeta)
 	setImages(leaf.Spec.Containers, d.Images)
 	setImages(leaf.Spec.InitContainers, d.InitImages)
 	if d.ActiveDeadlineSeconds != nil {
@@ -20,20 +19,6 @@ func ApplyDrift(leaf *corev1.Pod, d Drift) *corev1.Pod {
 		leaf.Spec.Tolerations = (&corev1.PodSpec{Tolerations: d.Tolerations}).DeepCopy().Tolerations
 	}
 	return leaf
-}
-
-func withKeys(has map[string]string, change map[string]*string) map[string]string {
-	if has == nil {
-		has = map[string]string{}
-	}
-	for key, value := range change {
-		if value == nil {
-			delete(has, key)
-		} else {
-			has[key] = *value
-		}
-	}
-	return has
 }
 
 func setImages(containers []corev1.Container, images map[string]string) {

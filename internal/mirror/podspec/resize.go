@@ -3,6 +3,8 @@ package podspec
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
 // resources contains the resources of a Pod and of its containers, by container name.
@@ -24,7 +26,7 @@ func resourcesOf(spec *corev1.PodSpec) resources {
 }
 
 // ResourcesDigest returns a digest of a Pod's resources.
-func ResourcesDigest(pod *corev1.Pod) string { return digest(resourcesOf(&pod.Spec)) }
+func ResourcesDigest(pod *corev1.Pod) string { return fields.Digest(resourcesOf(&pod.Spec)) }
 
 // Resized reports whether the root was resized after the push, and the leaf still has other
 // resources. Xylem does not resize leaves. A leaf's resources may differ from the pushed ones,

@@ -1,6 +1,7 @@
 package pvc
 
 import (
+	"encoding/json"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 	if refused := fields.OutOfRange(&leaf.Spec, Table.Root); len(refused) > 0 {
 		return nil, &mirror.Refusal{
 			Reason:  v1alpha1.ReasonQuantityOutOfRange,
-			Message: "the claim cannot be created in a member: " + strings.Join(refused, "; "),
+			Message: "the claim cannot be created in a member: " + strings.Join(refused, "; ") + ". Correct spec.resources of the claim",
 		}
 	}
 	if WantsNew(leaf) {
@@ -37,8 +38,25 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 	}
 	leaf.Spec.StorageClassName = fields.Clone(class)
 	leaf.Spec.VolumeAttributesClassName = nil
+	leaf.Annotations[v1alpha1.AnnotationPushed] = string(fields.MustJSON(fields.PushedMetaOf(leaf.ObjectMeta)))
 	mirror.OriginFor(m.HostID, root).Stamp(leaf)
 	return leaf, nil
+}
+
+// MetaDrift returns the labels and annotations that a leaf claim needs because its root has changed, as
+// for Pods. A leaf of another origin does not drift, because Xylem must not change it.
+func MetaDrift(root, leaf *corev1.PersistentVolumeClaim, m mirror.Member) fields.MetaDrift {
+	if origin, ok := mirror.OriginIn(m.HostID, leaf); !ok || origin != mirror.OriginFor(m.HostID, root) {
+		return fields.MetaDrift{}
+	}
+	want := fields.LeafMeta(root.ObjectMeta)
+	is, was := fields.PushedMetaOf(want), fields.PushedMeta{}
+	if json.Unmarshal([]byte(leaf.Annotations[v1alpha1.AnnotationPushed]), &was) != nil {
+		was = fields.PushedMeta{} // Xylem did not write this value
+	}
+	drift := fields.DriftOfMeta(want, leaf.ObjectMeta, is, was)
+	drift.Record(leaf.ObjectMeta, v1alpha1.AnnotationPushed, string(fields.MustJSON(is)))
+	return drift
 }
 
 // SelectsNone returns a selector that contradicts itself. A claim with this selector is never bound to

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
@@ -61,13 +63,89 @@ func TestTranslateClaim(t *testing.T) {
 			VolumeMode:       mirrortest.Ptr(corev1.PersistentVolumeBlock),
 		},
 	}
+	want.Annotations[v1alpha1.AnnotationPushed] = got.Annotations[v1alpha1.AnnotationPushed]
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	if drift := MetaDrift(root, got, mirrortest.Member); !drift.Empty() {
+		t.Errorf("a new leaf claim drifts: %v", drift)
 	}
 
 	named := WithVolume(got, "pv-7")
 	if named.Spec.VolumeName != "pv-7" || got.Spec.VolumeName != "" {
 		t.Errorf("WithVolume: copy has %q, original %q; want pv-7 in the copy only", named.Spec.VolumeName, got.Spec.VolumeName)
+	}
+}
+
+func TestMetaDrift(t *testing.T) {
+	for name, tc := range map[string]struct {
+		root, leaf func(*corev1.PersistentVolumeClaim)
+		want       fields.MetaDrift
+		// record reports whether Xylem must write the push record.
+		record bool
+	}{
+		"keys added, changed and removed": {
+			root: func(c *corev1.PersistentVolumeClaim) {
+				c.Labels = map[string]string{"recurring-job.longhorn.io/source": "enabled"}
+				c.Annotations = map[string]string{"note": "2", "volume.kubernetes.io/selected-node": "node"}
+			},
+			want: fields.MetaDrift{
+				Labels:      map[string]*string{"recurring-job.longhorn.io/source": mirrortest.Ptr("enabled"), "tier": nil},
+				Annotations: map[string]*string{"note": mirrortest.Ptr("2")},
+			},
+			record: true,
+		},
+		"keys that the member's admin or driver wrote": {
+			leaf: func(c *corev1.PersistentVolumeClaim) {
+				c.Labels["tier"], c.Labels["driver"], c.Annotations["driver"] = "silver", "a", "b"
+			},
+		},
+		"a key that both changed": {
+			root:   func(c *corev1.PersistentVolumeClaim) { c.Labels["tier"] = "bronze" },
+			leaf:   func(c *corev1.PersistentVolumeClaim) { c.Labels["tier"] = "silver" },
+			want:   fields.MetaDrift{Labels: map[string]*string{"tier": mirrortest.Ptr("bronze")}},
+			record: true,
+		},
+		"created by a version without the record": {
+			root:   func(c *corev1.PersistentVolumeClaim) { c.Labels["new"] = "" },
+			leaf:   func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationPushed) },
+			want:   fields.MetaDrift{Labels: map[string]*string{"new": mirrortest.Ptr("")}},
+			record: true,
+		},
+		"a forged record that contains the stamp's keys": {
+			leaf: func(c *corev1.PersistentVolumeClaim) {
+				c.Annotations[v1alpha1.AnnotationPushed] = `{"labels":{"xylem.io/host":"1","app.kubernetes.io/managed-by":"2"},"annotations":{"xylem.io/root-uid":"3"}}`
+			},
+			record: true,
+		},
+		"the leaf of an earlier root": {root: func(c *corev1.PersistentVolumeClaim) { c.UID, c.Labels["tier"] = "another", "bronze" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			root.Labels, root.Annotations = map[string]string{"tier": "gold"}, map[string]string{"note": "1"}
+			leaf, err := Translate(root, nil, mirrortest.Member)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.root != nil {
+				tc.root(root)
+			}
+			if tc.leaf != nil {
+				tc.leaf(leaf)
+			}
+			got := MetaDrift(root, leaf, mirrortest.Member)
+			if _, records := got.Annotations[v1alpha1.AnnotationPushed]; records != tc.record {
+				t.Errorf("writes the record: %t, want %t", records, tc.record)
+			}
+			got.Apply(&leaf.ObjectMeta)
+			if again := MetaDrift(root, leaf, mirrortest.Member); !again.Empty() {
+				t.Errorf("still drifts after the change: %v", again)
+			}
+			delete(got.Annotations, v1alpha1.AnnotationPushed)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -103,13 +103,15 @@ func PromiseKept(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 // PushedCondition returns the body of a server-side apply of a root Pod's Pushed condition. If the
-// condition is True, the body also has the UID of the running leaf.
+// condition is True, the body also has the UID of the running leaf. Otherwise, it replaces the UID in
+// the annotation: a user may own the annotation, since they created the Pod from an earlier manifest or
+// omitted the annotation in a PUT, and then the API server would not remove it.
 func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string, leaf types.UID, now time.Time) *unstructured.Unstructured {
 	pushed := by.Stamp(fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(v1alpha1.PodPushed), "status": string(status), "reason": reason, "message": message,
 		"lastTransitionTime": now.UTC().Format(time.RFC3339),
 	}}}))
-	if leaf != "" {
+	if leaf != "" || root.Annotations[v1alpha1.AnnotationLeafUID] != "" {
 		annotations := pushed.GetAnnotations()
 		annotations[v1alpha1.AnnotationLeafUID] = string(leaf)
 		pushed.SetAnnotations(annotations)

@@ -1,16 +1,41 @@
 package report
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
+
+func TestPushedConditionReplacesTheLeafUID(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		leaf        types.UID
+		want        map[string]string
+	}{
+		"the first leaf":                         {leaf: "leaf-1", want: map[string]string{v1alpha1.AnnotationLeafUID: "leaf-1"}},
+		"no leaf":                                {},
+		"another leaf than the manifest's":       {annotations: map[string]string{v1alpha1.AnnotationLeafUID: "leaf-0"}, leaf: "leaf-1", want: map[string]string{v1alpha1.AnnotationLeafUID: "leaf-1"}},
+		"no leaf, although the manifest has one": {annotations: map[string]string{v1alpha1.AnnotationLeafUID: "leaf-0"}, want: map[string]string{v1alpha1.AnnotationLeafUID: ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Annotations: tc.annotations}}
+			got := PushedCondition(root, mirror.Reporter{ClusterID: "id38"}, corev1.ConditionFalse, "R", "m", tc.leaf, time.Time{}).GetAnnotations()
+			want := map[string]string{v1alpha1.AnnotationReportedBy: "id38"}
+			maps.Copy(want, tc.want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("annotations applied (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
 
 func TestClaimCondition(t *testing.T) {
 	since := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

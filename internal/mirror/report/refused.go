@@ -24,8 +24,16 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 		return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q fails when Xylem tries to %s %s: %s. Xylem retries. If this continues, ask the member's admin to remove the cause, which is often a webhook that does not respond",
 			registration, doing, what, said(err))
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Change %s, or ask the member's admin to change the quota or policy",
-		registration, doing, what, said(err), what)
+	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. %s",
+		registration, doing, what, said(err), permissionOr(err, "Change "+what+", or ask the member's admin to change the quota or policy"))
+}
+
+// permissionOr returns what to do about a rejected write: if a permission is missing, nothing else helps.
+func permissionOr(err error, otherwise string) string {
+	if wording.DeniedByAuthorizer(err) {
+		return "Ask the member's admin to grant the permission: apply config/member, or upgrade the chart xylem-member"
+	}
+	return otherwise
 }
 
 // NamespaceRefused reports that a member's API server rejects the creation of a namespace. It returns
@@ -53,8 +61,8 @@ func UpdateRefused(registration string, err error) *mirror.Refusal {
 	if !Rejected(err) {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "the Pod runs in member %q without its latest change, because the member does not let Xylem update the Pod: %s. Undo the change, or ask the member's admin to change the policy",
-		registration, said(err))
+	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "the Pod runs in member %q without its latest change, because the member does not let Xylem update the Pod: %s. %s",
+		registration, said(err), permissionOr(err, "Undo the change, or ask the member's admin to change the policy"))
 }
 
 // RejectedByMember reports a repeated problem of a write to a member, with the server's message. doing
@@ -64,8 +72,8 @@ func RejectedByMember(registration, doing, what string, err error) *mirror.Refus
 		return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not respond when Xylem tries to %s %s, although it responds to other requests. Xylem retries. Ask the member's admin to check for a webhook that does not respond",
 			registration, doing, what)
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Xylem retries. Ask the member's admin to exempt Xylem from the policy or webhook, or to repair the webhook",
-		registration, doing, what, said(err))
+	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Xylem retries. %s",
+		registration, doing, what, said(err), permissionOr(err, "Ask the member's admin to exempt Xylem from the policy or webhook, or to repair the webhook"))
 }
 
 // RefusedByHost reports a repeated problem of a write to the host, with the server's message. doing

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 func TestRejected(t *testing.T) {
@@ -47,15 +49,25 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// TestRefusedByMember checks that a message asks for a change only if the member decided against
-// the object.
-func TestRefusedByMember(t *testing.T) {
-	denied := RefusedByMember("m", "create", "the Pod", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "app", errors.New("exceeded quota")))
-	if !strings.Contains(denied.Message, "exceeded quota. Change the Pod, or ask") {
-		t.Errorf("a quota: %s", denied.Message)
-	}
-	failed := RefusedByMember("m", "create", "the Pod", apierrors.NewInternalError(errors.New("failed calling webhook")))
-	if !strings.Contains(failed.Message, "failed calling webhook. Xylem retries") || strings.Contains(failed.Message, "Change") {
-		t.Errorf("a webhook that does not respond: %s", failed.Message)
+// TestRemedyOfRejection checks that a message asks for a change only if the member decided against the object,
+// and for a permission only if one is missing.
+func TestRemedyOfRejection(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	quota, unpermitted := errors.New("exceeded quota"), errors.New(`User "xylem" cannot create resource "pods" in API group "" in the namespace "shop"`)
+	for name, tc := range map[string]struct {
+		got          *mirror.Refusal
+		wants, lacks string
+	}{
+		"a quota":                         {RefusedByMember("m", "create", "the Pod", apierrors.NewForbidden(pods, "app", quota)), "exceeded quota. Change the Pod, or ask", "permission"},
+		"a missing permission":            {RefusedByMember("m", "create", "the Pod", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "Change"},
+		"a webhook that does not respond": {RefusedByMember("m", "create", "the Pod", apierrors.NewInternalError(errors.New("failed calling webhook"))), "failed calling webhook. Xylem retries", "Change"},
+		"a policy against a change":       {UpdateRefused("m", apierrors.NewForbidden(pods, "app", quota)), "Undo the change, or ask", "permission"},
+		"no permission for a change":      {UpdateRefused("m", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "Undo"},
+		"a policy against a patch":        {RejectedByMember("m", "patch", "the volume", apierrors.NewForbidden(pods, "app", quota)), "exempt Xylem", "permission"},
+		"no permission for a patch":       {RejectedByMember("m", "patch", "the volume", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "exempt"},
+	} {
+		if !strings.Contains(tc.got.Message, tc.wants) || strings.Contains(tc.got.Message, tc.lacks) {
+			t.Errorf("%s: message is %q, want it with %q and without %q", name, tc.got.Message, tc.wants, tc.lacks)
+		}
 	}
 }

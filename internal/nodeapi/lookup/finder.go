@@ -110,7 +110,7 @@ func (f *Finder) Pushed(ctx context.Context, t *Target) (map[types.NamespacedNam
 		if err != nil {
 			return nil, err
 		}
-		if leaf == nil || origin != mirror.OriginFor(f.HostID, root) || root.Annotations[v1alpha1.AnnotationLeafUID] != string(leaf.UID) {
+		if leaf == nil || origin != mirror.OriginFor(f.HostID, root) || podstatus.LeafUID(root) != leaf.UID {
 			continue
 		}
 		containers := map[string]bool{}
@@ -196,7 +196,7 @@ func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Fail
 func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespace) *failure.Failure {
 	root := t.Root
 	pod := root.Namespace + "/" + root.Name
-	recorded := root.Annotations[v1alpha1.AnnotationLeafUID]
+	recorded := podstatus.LeafUID(root)
 	switch {
 	case leaf == nil && podstatus.Pushed(root) != corev1.ConditionTrue:
 		return failure.BadRequest("Pod %q is not running in member %q yet: Xylem has not created the Pod there. Run kubectl describe pod, and check the condition xylem.io/Pushed", pod, t.Registration)
@@ -211,7 +211,7 @@ func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespa
 	switch {
 	case namespace == nil, !ours, origin != mirror.OriginFor(hostID, root):
 		return failure.Forbidden("member %q already has a Pod %q that Xylem did not create for the Pod in the host, so Xylem does not access it. Ask the member's admin to delete that Pod, or use another name", t.Registration, pod)
-	case recorded != "" && recorded != string(leaf.UID):
+	case recorded != "" && recorded != leaf.UID:
 		return failure.Forbidden("Pod %q was replaced in member %q by a Pod that Xylem did not create (UID %s instead of %s), so Xylem does not access the new Pod. Delete the Pod in the host, so that its owner re-creates it", pod, t.Registration, leaf.UID, recorded)
 	}
 	return nil

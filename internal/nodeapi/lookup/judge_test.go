@@ -28,6 +28,9 @@ func TestJudge(t *testing.T) {
 		"pushed by a version that did not record the UID": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
 			delete(root.Annotations, v1alpha1.AnnotationLeafUID)
 		}, false, 0, ""},
+		"not marked as pushed yet, with the UID of an earlier Pod's leaf": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
+			root.Status.Conditions, root.Annotations[v1alpha1.AnnotationLeafUID] = nil, "leaf-0"
+		}, false, 0, ""},
 		"the namespace is terminating": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
 			ns.Status.Phase = corev1.NamespaceTerminating
 		}, false, 0, ""},

@@ -5,7 +5,8 @@
 // Each function except DiskKept returns evidence and true, or false:
 //
 //	LeafGone       the member has no object left for a host PV that records a disk: reads the leaf
-//	               PV, the leaf claim and the fence's Lease
+//	               PV, the leaf claim and the fence's Lease. It holds for the deletion of the host PV
+//	               and, while the evidence lasts, for the removal of its finalizer (OnceDeleting)
 //	PromiseEnded   a promise without a disk has ended with its claim, and the member has no object
 //	               left for it: reads the claim, the host PV, the leaf claim and the fence's Lease
 //	DiskKept       whether the member still has the disk; it also returns evidence if the disk is

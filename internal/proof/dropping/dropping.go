@@ -19,8 +19,39 @@ import (
 )
 
 // Droppable is evidence that the host no longer needs a host PV, or the record of its disk. It covers
-// one version of the host PV.
-type Droppable struct{ w *witness.Witness }
+// one version of the host PV, unless it is from OnceDeleting.
+type Droppable struct {
+	w *witness.Witness
+	// leafGone is set if the proof is that the member has no object left for the host PV.
+	leafGone bool
+	// deleting is the host PV that is covered as soon as it is being deleted, or nil.
+	deleting *corev1.PersistentVolume
+}
+
+// OnceDeleting returns evidence of LeafGone once more, for the same host PV as soon as it is being deleted. What
+// the member no longer has does not return, and nothing else in the host PV matters for it than the record of
+// the disk and the claim.
+func (e Droppable) OnceDeleting(host *corev1.PersistentVolume) Droppable {
+	if !e.leafGone || e.deleting != nil || !e.w.Saw(host) {
+		return Droppable{}
+	}
+	return Droppable{w: e.w.Again(), deleting: host}
+}
+
+// of reports whether the evidence is for a host PV in its current version.
+func (e Droppable) of(object client.Object) bool {
+	if e.deleting == nil {
+		return e.w.Saw(object)
+	}
+	now, ok := object.(*corev1.PersistentVolume)
+	if !ok || now.DeletionTimestamp == nil || now.UID != e.deleting.UID || now.Spec.ClaimRef == nil ||
+		hostpv.ClaimKey(now) != hostpv.ClaimKey(e.deleting) || now.Spec.ClaimRef.UID != e.deleting.Spec.ClaimRef.UID {
+		return false
+	}
+	cluster, name, uid, ours := hostpv.LeafOf(now)
+	wasCluster, wasName, wasUID, _ := hostpv.LeafOf(e.deleting)
+	return ours && cluster == wasCluster && name == wasName && uid == wasUID
+}
 
 // CopyLeaves is evidence that the host no longer needs the record of a member's copy of a shared volume.
 // It covers one version of the host PV.
@@ -42,14 +73,14 @@ func (e CopyLeaves) Cluster() string { return e.cluster }
 
 // Covers implements proof.Evidence.
 func (e Droppable) Covers(_ witness.Key, action proof.Action, object client.Object) error {
-	if action != proof.DropVolume || !e.w.Saw(object) {
+	if action != proof.DropVolume || !e.of(object) {
 		return witness.Unproven("the evidence is not for this version of host PV %q", object.GetName())
 	}
 	return witness.Spend(e.w)
 }
 
 func droppable(c clock.PassiveClock, began time.Time, host *corev1.PersistentVolume) Droppable {
-	return Droppable{witness.New(c, began, host.UID, host.ResourceVersion)}
+	return Droppable{w: witness.New(c, began, host.UID, host.ResourceVersion)}
 }
 
 // LeafGone proves by live reads that neither the leaf PV that a host PV records nor its root's leaf
@@ -70,7 +101,9 @@ func LeafGone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume
 	if gone, err := leafClaimGone(ctx, p, host); err != nil || !gone {
 		return Droppable{}, false, err
 	}
-	return droppable(p.Clock, began, host), true, nil
+	e := droppable(p.Clock, began, host)
+	e.leafGone = true
+	return e, true, nil
 }
 
 // PromiseEnded proves by live reads that the claim of a promise without a disk was deleted, that the

@@ -343,3 +343,49 @@ func TestMemberOfCopyLeaves(t *testing.T) {
 		})
 	}
 }
+
+// The evidence that a leaf is gone holds for the deletion of the host PV, and then once more for the removal of
+// its finalizer, as long as it lasts. No other evidence does.
+func TestOnceDeleting(t *testing.T) {
+	later := func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }
+	for name, tc := range map[string]struct {
+		now    *corev1.PersistentVolume // the host PV at the second step
+		after  time.Duration
+		other  bool // other evidence than LeafGone's
+		covers bool
+	}{
+		"it is being deleted":                    {now: host(later, deleted), covers: true},
+		"just in time":                           {now: host(later, deleted), after: witness.Lifetime, covers: true},
+		"too late":                               {now: host(later, deleted), after: witness.Lifetime + 1},
+		"it is not being deleted":                {now: host(later)},
+		"it is another host PV":                  {now: host(later, deleted, func(pv *corev1.PersistentVolume) { pv.UID = "other" })},
+		"it records another leaf PV":             {now: host(later, deleted, func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AttributeLeafUID] = "other" })},
+		"it belongs to another claim":            {now: host(later, deleted, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "other" })},
+		"it has no claimRef":                     {now: host(later, deleted, unbound)},
+		"an admin has abandoned it: no LeafGone": {now: host(later, deleted), other: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
+			seen := host()
+			e, proven, err := LeafGone(t.Context(), proof.Prover{Member: here, Live: cluster{}, Clock: clock, Unrestored: func(context.Context) error { return nil }}, seen)
+			if err != nil || !proven {
+				t.Fatalf("LeafGone returned %t, %v", proven, err)
+			}
+			if tc.other {
+				seen = host(abandoned)
+				e, _ = AbandonedByAdmin(clock, seen)
+			}
+			again := e.OnceDeleting(seen)
+			if err := proof.Covers(e, proof.DropVolume, seen); err != nil {
+				t.Fatal(err)
+			}
+			clock.SetTime(clock.Now().Add(tc.after))
+			if err := proof.Covers(again, proof.DropVolume, tc.now); (err == nil) != tc.covers {
+				t.Errorf("covers: %v", err)
+			}
+			if err := proof.Covers(again, proof.DropVolume, tc.now); err == nil {
+				t.Error("the evidence was used a third time")
+			}
+		})
+	}
+}

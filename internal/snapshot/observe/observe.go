@@ -171,7 +171,12 @@ func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error
 
 // observeNeeds reads the claims that will be restored from a snapshot that must be destroyed.
 func (o Observer) observeNeeds(ctx context.Context, s *snapshot.Observed) error {
-	claims, err := index.ClaimsToFill(ctx, o.Host, false, s.Origin.Root.Namespace, datasource.OfSnapshot(s.Origin.Root.Name), s.UID)
+	source := datasource.OfSnapshot(s.Origin.Root.Name)
+	waiting, err := index.ClaimsFrom(ctx, o.Host, s.Origin.Root.Namespace, source.Key())
+	if err != nil {
+		return err
+	}
+	claims, err := index.ClaimsToFill(ctx, o.Host, waiting, source, s.UID)
 	s.Needs = index.Names(claims)
 	return err
 }

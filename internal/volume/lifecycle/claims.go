@@ -49,6 +49,7 @@ var claims = []section{
 		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
 		divertedRow,
 		lostRow,
+		{Phase: Provisioning, When: []fact{claimUnbound, unconsumed, not(refused)}, Step: SelectNode, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure},
 		{Phase: Provisioning, When: []fact{hasClaim}, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure, Until: "the member provisions the volume, or another member is selected"},
 		{Phase: Unplaced, When: []fact{not(placed), not(agreed)}, Owner: RootPVC, Until: "the scheduler nominates this member for a Pod of the claim"},
 		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes; host_claim reports the problem"},

@@ -23,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
+	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // choices decodes a number into a sequence of choices.
@@ -285,6 +286,10 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 		if s.Pinned() {
 			return "a selection is removed although the controller source would restore it (I5)"
 		}
+	case SelectNode:
+		if !s.Selected() || s.Claim == nil || s.Claim.Spec.VolumeName != "" || s.Promise != nil || deleting(s.Root) || s.PlacedIn() != "" && !here || problem.ReportRefused(s) != nil {
+			return "a node is selected for a leaf claim that does not exist, has a volume, belongs to another member, or is refused"
+		}
 	case Label:
 		if !here || s.LabelledFor() != "" {
 			return "a promise is labeled although it is placed in another member (I3)"
@@ -334,8 +339,7 @@ func TestEveryClaim(t *testing.T) {
 		stride = 4*total/sample | 1
 	}
 	counted, failures, seen := map[Step]int{}, 0, 0
-	for n := 0; n < total; n += stride {
-		s, _ := claimObserved(n)
+	check := func(n int, s *volume.Observed) {
 		p := Next(s)
 		counted[p.Step]++
 		seen++
@@ -345,7 +349,17 @@ func TestEveryClaim(t *testing.T) {
 			}
 		}
 	}
-	for _, step := range []Step{Place, Unplace, Unselect, Label, Unlabel, CreateClaim, Withdraw} {
+	for n := 0; n < total; n += stride {
+		s, _ := claimObserved(n)
+		check(n, s)
+		if s.Claim != nil && s.Root.Spec.VolumeName == "" {
+			// Too few combinations are of leaf claims that wait for a consumer.
+			s.Placement.Attempt.Unconsumed = true
+			s.Root.Annotations[route.AnnSelectedNode], s.Root.Annotations[v1alpha1.AnnotationPlacedIn] = member.NodeName, member.ClusterID
+			check(n, s)
+		}
+	}
+	for _, step := range []Step{Place, Unplace, Unselect, SelectNode, Label, Unlabel, CreateClaim, Withdraw} {
 		if counted[step] == 0 {
 			t.Errorf("step %s is never taken", step)
 		}

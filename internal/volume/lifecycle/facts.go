@@ -183,7 +183,7 @@ var (
 	classRefused    = when("the member refuses its class, or is being deregistered", "", func(s *volume.Observed) bool {
 		return s.Member.Leaving && s.Answer().Refusal != nil || s.Answer().ByClass()
 	})
-	refused    = when("the member refuses a leaf claim for it", "", func(s *volume.Observed) bool { return problem.ReportRefused(s) != nil })
+	refused    = when("the member refuses a leaf claim for it", "the member does not refuse a leaf claim for it", func(s *volume.Observed) bool { return problem.ReportRefused(s) != nil })
 	namespaced = when("the member has the root claim's namespace", "the member lacks the root claim's namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.Answer().Waits })
 
 	vanished = when("the leaf claim was created for a volume that is gone", "", func(s *volume.Observed) bool {
@@ -204,6 +204,7 @@ var (
 	sourceRefused = when("the member cannot create it from its data source", "", func(s *volume.Observed) bool { return problem.ReportSource(s) != nil })
 	sourceLost    = when("its data source is gone from the member", "", (*volume.Observed).SourceLost)
 	unlike        = when("the leaf claim was not created from the root claim's data source", "", (*volume.Observed).Unlike)
+	unconsumed    = when("the leaf claim's class waits for a consumer, and no Pod of the claim is to be scheduled", "", func(s *volume.Observed) bool { return s.Placement.Attempt.Unconsumed })
 	apart         = when("its Pod uses another claim, whose data source is not in this member", "", (*volume.Observed).Apart)
 	unrecordedYet = when("the location of its data source is not recorded", "", (*volume.Observed).SourceUnrecorded)
 )

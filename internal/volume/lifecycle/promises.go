@@ -80,7 +80,7 @@ var promises = []section{
 	}},
 	{Title: "A promise that is being released, because no Pod used its disk", When: []fact{scratch, not(abandoned), releasing}, Rows: []row{
 		{Phase: Mirrored, When: []fact{unguarded}, Step: UpdateHost, Owner: LeafPV},
-		{Phase: Holding, When: []fact{hasLeaf, leafDelete, either(not(destroyed), saved), not(terminating)}, Step: SetRetain, Owner: LeafPV},
+		{Phase: Holding, When: []fact{hasLeaf, leafDelete, either(not(destroyed), saved), either(not(terminating), claimed)}, Step: SetRetain, Owner: LeafPV},
 		{Phase: Releasing, When: []fact{either(not(hasLeaf), leafDelete), claimed, not(claimDeleting)}, Step: DeleteUnused, Owner: RootPV},
 		{Phase: Releasing, When: []fact{not(hasLeaf), not(claimed)}, Step: Unfulfil, Owner: RootPV},
 		{Phase: Releasing, When: []fact{either(not(hasLeaf), leafDelete)}, Owner: RootPV, Until: "the leaf claim and the leaf PV are gone"},

@@ -11,6 +11,7 @@ const (
 	Place             Step = "Place"
 	Unplace           Step = "Unplace"
 	Unselect          Step = "Unselect"
+	SelectNode        Step = "SelectNode"
 	Label             Step = "Label"
 	Unlabel           Step = "Unlabel"
 	Adopt             Step = "Adopt"
@@ -60,6 +61,7 @@ var steps = []states.Action{
 	states.Act(Place, "record that the claim is placed in this member", states.Proofs("CounterpartsOf"), v1alpha1.ReasonHeldBack),
 	states.Act(Unplace, "remove the record of the placement, because no objects of the claim are left in the member, or because an admin released the claim's promise from the member", states.Proofs("LivePodsOfClaim", "LeafClaimGone", "HostUnchanged")),
 	states.Act(Unselect, "remove the annotation with the selected node, so that the scheduler selects a node again", states.Nothing()),
+	states.Act(SelectNode, "if an importer selected this member, and no Pod of the claim has been waiting for a node for ten seconds, set the annotation with the selected node on the leaf claim", states.Proofs("LivePodsOfClaim", "Imported"), v1alpha1.ReasonNotScheduled, v1alpha1.ReasonRefusedByMember),
 	states.Act(Label, "label the promise for this member, and record which Pod needs the disk", states.Nothing()),
 	states.Act(Unlabel, "remove this member's labels from the promise, because no objects of the claim are left in the member", states.Proofs("LivePodsOfClaim", "LeafClaimGone")),
 	states.Act(CreateClaim, "create the leaf claim; if the volume exists, the leaf claim names it", states.Proofs("CounterpartsOf", "PlacedHere", "Promised", "SourceHere"), v1alpha1.ReasonAttributesClassMismatch, v1alpha1.ReasonAttributesClassNotFound, v1alpha1.ReasonDataSourceUnsupported, v1alpha1.ReasonNameTaken, v1alpha1.ReasonQuantityOutOfRange, v1alpha1.ReasonRefusedByMember),
@@ -93,8 +95,8 @@ var steps = []states.Action{
 	states.Act(DeleteUnused, "delete the leaf claim of a promise that is being released", states.Evidence("Releasing", "HostUnchanged", "LeafVolume", "VolumeUnneeded")),
 	states.Act(Unfulfil, "turn a promise whose disk is gone back into a promise without a disk", states.Evidence("Droppable", "LeafGone"), v1alpha1.ReasonVolumeLost, v1alpha1.ReasonVolumeReleased),
 	states.Act(Unmark, "remove the marks as unused and as being released from the promise", states.Proofs("LeafVolume")),
-	states.Act(SetDelete, "set the leaf PV's policy to Delete", states.Evidence("Destroying", "HostReleased", "RootGone", "VolumeUnneeded")),
-	states.Act(DeleteClaim, "delete the leaf claim", states.Evidence("Destroying", "HostReleased", "RootGone", "LeafVolume", "VolumeUnneeded")),
+	states.Act(SetDelete, "set the leaf PV's policy to Delete, then delete the leaf claim, as DeleteClaim does", states.Evidence("Destroying", "RootGone", "HostReleased", "VolumeUnneeded", "LeafVolume")),
+	states.Act(DeleteClaim, "delete the leaf claim", states.Evidence("Destroying", "RootGone", "LeafVolume", "HostReleased", "VolumeUnneeded")),
 	states.Act(DeleteStale, "delete the leaf claim that is bound to the volume but belongs to an earlier root", states.Evidence("Keeping", "Kept")),
 	states.Act(DeleteLeft, "delete a leaf claim that names the volume, but is not bound to it and belongs to an earlier root", states.Evidence("Keeping", "Kept", "RootGone", "LeafVolume", "NotMirrored", "MemberCurrent"), v1alpha1.ReasonSuspended, v1alpha1.ReasonVolumeKept),
 	states.Act(DestroyUnmirrored, "delete the leaf claim and its volume, which was never mirrored", states.Evidence("Unmirrored", "RootGone", "LeafVolume", "NotMirrored", "MemberCurrent", "VolumeUnneeded"), v1alpha1.ReasonSuspended, v1alpha1.ReasonVolumeKept),

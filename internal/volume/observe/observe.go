@@ -246,12 +246,18 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 	return o.observeNeeds(ctx, s)
 }
 
-// observeNeeds reads the claims that are to be cloned from a volume that may have to be destroyed.
+// observeNeeds reads the claims that are to be cloned from a volume that may have to be destroyed, or whose
+// leaf claim may have to be deleted.
 func (o Observer) observeNeeds(ctx context.Context, s *volume.Observed) error {
-	if s.Leaf == nil || s.HostRoot() == "" || !s.Scratch() && (!hostpv.Ended(s.Host) || !s.Destroys()) {
+	if s.Leaf == nil || s.HostRoot() == "" || !s.Scratch() && (!hostpv.Ended(s.Host) || !s.Destroys() && s.Claim == nil) {
 		return nil
 	}
-	claims, err := index.ClaimsToFill(ctx, o.Host, false, s.Host.Spec.ClaimRef.Namespace, datasource.OfClaim(s.Host.Spec.ClaimRef.Name), s.HostRoot())
+	source := datasource.OfClaim(s.Host.Spec.ClaimRef.Name)
+	waiting, err := index.ClaimsFrom(ctx, o.Host, s.Host.Spec.ClaimRef.Namespace, source.Key())
+	if err != nil {
+		return err
+	}
+	claims, err := index.ClaimsToFill(ctx, o.Host, waiting, source, s.HostRoot())
 	s.Needs = index.Names(claims)
 	return err
 }

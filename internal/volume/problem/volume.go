@@ -60,7 +60,7 @@ func ReportLost(s *volume.Observed) *mirror.Refusal {
 
 // ReportNeeded reports that others still need the data of a volume whose claim is gone.
 func ReportNeeded(s *volume.Observed) *mirror.Refusal {
-	why := "Xylem destroys it once these claims have their disks: create a Pod for each. Or delete these claims, if nobody needs the data"
+	why := "Xylem continues once these claims have their disks: create a Pod for each. Or delete these claims, if they no longer need the data"
 	if len(hostpv.CopiedIn(s.Host)) > 0 {
 		why = "Xylem removes each copy as soon as no Pod in that member uses it. If one of these members is away, make it reachable, or deregister it. " +
 			"If a copy stays although no Pod uses it, ask that member's admin to set the reclaim policy of the copy's PersistentVolume to Retain"

@@ -129,7 +129,7 @@ func spread(few, many []Spec) []Spec {
 }
 
 // Slice returns a short selection from Enumerate. For the core scenarios, it has a kill at every
-// second write, and one error of each kind at the other writes. It has no restores, because each
+// fourth write, and one error of each kind at the other writes. It has no restores, because each
 // would occupy a rig of its own.
 func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 	var specs []Spec
@@ -140,7 +140,7 @@ func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 			continue
 		}
 		for i, point := range reference.Points {
-			if i%2 == 0 {
+			if i%4 == 0 {
 				specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{KillAfter, point}}})
 			} else if kind < len(Errors) {
 				specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{Errors[kind], point}}})

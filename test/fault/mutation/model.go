@@ -6,7 +6,7 @@ import "slices"
 // can also find.
 func Model() []Mutation {
 	shared := []string{"other-uid-unmirrored", "failed-is-not-ended", "absence-deletes", "forgetful-deletion"}
-	return slices.Concat(modelled(), ofOtherChecks(), ofClones(), ofPromises(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
+	return slices.Concat(modelled(), ofOtherChecks(), ofClones(), ofNeeds(), ofPromises(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
 }
 
 // dropsSource creates leaf claims without their roots' data sources.
@@ -44,6 +44,27 @@ func ofClones() []Mutation {
 	}
 }
 
+// ofNeeds returns defects by which one feature destroys what another one needs.
+func ofNeeds() []Mutation {
+	return []Mutation{
+		{
+			Name: "needs-no-snapshot", Class: "a disk is released with its last Pod while a VolumeSnapshot of it is still to be taken", Check: "TestNeeds",
+			Edits:  []Edit{{"internal/proof/needs.go", "volume: Prover.snapshotsToTake,", "volume: nil,"}},
+			Caught: []string{"a VolumeSnapshot of it is still to be taken"},
+		},
+		{
+			Name: "needs-no-clone", Class: "a disk is destroyed with its claim while a claim that is Bound to a promise is still to be cloned from it", Check: "TestNeeds",
+			Edits:  []Edit{{"internal/index/needs.go", "if volume == nil || hostpv.IsUnfulfilled(volume) {", "if volume == nil || hostpv.IsUnfulfilled(volume) && volume == nil {"}},
+			Caught: []string{"still to be cloned from it"},
+		},
+		{
+			Name: "needs-unseen", Class: "a volume that is being destroyed is not retained again when a claim that is to be cloned from it is bound to its promise", Check: "TestNeeds",
+			Edits:  []Edit{{"internal/controller/leafpv/controller.go", "recorded && record.ClusterID == r.ClusterID && source.IsClaim()", "recorded && record.ClusterID == r.HostID && source.IsClaim()"}},
+			Caught: []string{"leaf_pv has a step, and nothing enqueues it"},
+		},
+	}
+}
+
 func modelled() []Mutation {
 	return []Mutation{
 		{
@@ -55,6 +76,15 @@ func modelled() []Mutation {
 				{volumeTable, "provisioned, unsecured}", "provisioned, unsecured, not(terminating)}"},
 			},
 			Caught: []string{"I6"},
+		},
+		{
+			Name: "proves-too-early", Class: "the leaf claim is deleted with the proof of the host PV that was for the step before, although an admin may have set Retain since",
+			Edits: []Edit{
+				{rootPVAct, "	if e.Host, proven, err = r.Proof().HostReleased(ctx, s.Host); err", "	earlier := e.Host\n	if e.Host, proven, err = r.Proof().HostReleased(ctx, s.Host); earlier != (proof.HostReleased{}) {\n		e.Host, proven, err = earlier, true, nil\n	}\n	if err"},
+				{"internal/proof/evidence.go", "return Destroying{Root: RootGone{e.Root.w.Again()}}", "return Destroying{Root: RootGone{e.Root.w.Again()}, Host: HostReleased{hostVolume{e.Host.w.Again(), e.Host.pv}}}"},
+				{"internal/proof/evidence.go", "return witness.Spend(e.Root.w, e.Leaf.w, e.Host.w)", "return witness.Spend(e.Root.w, e.Host.w)"},
+			},
+			Caught: []string{"I2: [^\n]*by the second write of a reconcile"},
 		},
 		{
 			Name: "abandons-at-delete", Class: "a volume that is abandoned while it is being destroyed keeps policy Delete",

@@ -67,7 +67,7 @@ func own() []Mutation {
 			Edits: []Edit{
 				{rootPVAct, "import (\n	\"context\"\n	\"errors\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"errors\"\n	\"fmt\"\n	\"sync\"\n"},
 				{rootPVAct, "func (r *reconciler) act(", "var flipped sync.Map\n\nfunc (r *reconciler) act("},
-				{rootPVAct, "	return r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e)\n", "	flipped.Store(s.Host.UID, true)\n	return r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e)\n"},
+				{rootPVAct, "	after := *s // the volume", "	flipped.Store(s.Host.UID, true)\n	after := *s // the volume"},
 				{rootPVAct, "	case lifecycle.DeleteClaim:\n", "	case lifecycle.DeleteClaim:\n		if _, known := flipped.Load(s.Host.UID); !known {\n			return reconcile.Result{}, nil\n		}\n"},
 			},
 			Scenario: "delete", Fault: "kill-after@cluster38/patch/persistentvolumes/volume#1",

@@ -20,7 +20,7 @@ func ofSnapshotModel() []Mutation {
 		},
 		{
 			Name: "snapshot-forgets-promises", Class: "I2: a snapshot is destroyed although a claim that is Bound to a promise must still be restored from it",
-			Edits:  []Edit{{"internal/index/needs.go", "if record, recorded := datasource.RecordOf(claim); !recorded || ", "if record, recorded := datasource.RecordOf(claim); recorded || "}},
+			Edits:  []Edit{{"internal/index/needs.go", "!= source.Key() || !recorded || ", "!= source.Key() || recorded || "}},
 			Caught: []string{"I2: data is destroyed from which a claim must still be restored"},
 		},
 		{

@@ -41,6 +41,10 @@ var charts = []chart{
 				file: "steering.yaml", from: "config/steering", kinds: []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
 				condition: `and .Values.namespaces.steer (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version)`,
 			},
+			{
+				file: "keys.yaml", from: "config/keys", kinds: []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
+				condition: `semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version`,
+			},
 			{file: "csidriver.yaml", kinds: []string{"CSIDriver"}},
 		},
 		rightsFile: "files/rights.yaml",

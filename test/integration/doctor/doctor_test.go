@@ -287,12 +287,17 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Error Definition"}, "is older than this plugin", ".spec.storage.dataSources")
 	}, SpecTimeout(storyTime))
 
-	It("finds a disabled feature gate of the scheduler if the scheduler's flags are visible", func(ctx SpecContext) {
+	It("finds a disabled feature gate of the scheduler if the scheduler's flags are visible, and a claim that makes the scheduler panic", func(ctx SpecContext) {
+		old := harness.Claim(metav1.NamespaceDefault, "old", "late")
+		old.Spec.StorageClassName, old.Annotations = nil, map[string]string{corev1.BetaStorageClassAnnotation: "late"}
+		create(ctx, x.Host, old)
+		create(ctx, x.Host, harness.HostClass("late", nil)) // admission rejects the claim from now on
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-scheduler-a", Labels: map[string]string{"component": "kube-scheduler"}}}
 		pod.Spec.SchedulerName = "nobody"
 		pod.Spec.Containers = []corev1.Container{{Name: "kube-scheduler", Image: "scheduler:1", Command: []string{"kube-scheduler", "--feature-gates=NominatedNodeNameForExpectation=false"}}}
 		create(ctx, x.Host, pod)
-		finds(ctx, here, asAdminOf(one), []string{"Error ControlPlane"}, "kube-scheduler runs with feature gate NominatedNodeNameForExpectation=false")
+		finds(ctx, here, asAdminOf(one), []string{"Error ControlPlane", "Error ControlPlane"}, "kube-scheduler runs with feature gate NominatedNodeNameForExpectation=false",
+			`names the class of claim "default/old"`, `kubectl patch persistentvolumeclaim old -n default`)
 	}, SpecTimeout(storyTime))
 
 	It("finds DaemonSets with Pods on virtual nodes", func(ctx SpecContext) {

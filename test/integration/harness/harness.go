@@ -76,6 +76,8 @@ type Options struct {
 	FenceDuration, ProbeInterval time.Duration
 	// ManagerArgs are additional arguments for the manager. Later ones take precedence.
 	ManagerArgs []string
+	// ManagerEnv contains additional environment variables for the manager, as NAME=value.
+	ManagerEnv []string
 	// HostRoute is the manager's route to the host.
 	HostRoute controlplane.Route
 	// Front, if set, redirects the manager: it is called with each of the manager's kubeconfigs,
@@ -166,15 +168,22 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 	return x, x.adopt(ctx, !o.Unregistered && !o.Unprepared)
 }
 
-// withExtras returns the clusters' options with Snapshots and Attach.
+// withExtras returns the clusters' options with Snapshots and Attach, and without the check of policies'
+// types, which costs a seventh of a cluster's start. Suite manifests checks the types.
 func (o Options) withExtras() (host controlplane.ClusterOptions, members []controlplane.ClusterOptions) {
-	host, members = o.Host, slices.Clone(o.Members)
+	host, members = withoutTypeCheck(o.Host), slices.Clone(o.Members)
 	host.Snapshots = host.Snapshots || o.Snapshots
 	for i := range members {
+		members[i] = withoutTypeCheck(members[i])
 		members[i].Snapshots = members[i].Snapshots || o.Snapshots
 		members[i].Attach = members[i].Attach || o.Attach
 	}
 	return host, members
+}
+
+// withoutTypeCheck disables the controller that checks the types in ValidatingAdmissionPolicies.
+func withoutTypeCheck(c controlplane.ClusterOptions) controlplane.ClusterOptions {
+	return c.WithArgs(controlplane.ControllerManager, "--controllers=*,-validatingadmissionpolicy-status-controller")
 }
 
 // RunManager starts the manager of a Bare fleet, once its account exists.
@@ -250,7 +259,7 @@ func (x *Xylem) Clusters() []*Cluster { return append([]*Cluster{x.Host}, x.Memb
 // AddMember starts another member and applies config/member to it. It does not register the
 // member.
 func (x *Xylem) AddMember(ctx context.Context, o controlplane.ClusterOptions) (*Cluster, error) {
-	c, err := x.Fleet.AddMember(ctx, o)
+	c, err := x.Fleet.AddMember(ctx, withoutTypeCheck(o))
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +309,8 @@ func (x *Xylem) PrepareAnew(ctx context.Context, name string) error {
 }
 
 // install installs Xylem as the host's admin would: it applies config/default, but with the
-// Deployment scaled to 0, because the manager runs as a local process.
+// Deployment scaled to 0, because the manager runs as a local process, and config/keys if the host serves
+// its policy.
 func (x *Xylem) install(ctx context.Context) error {
 	x.progress("host: applying config/default")
 	overlay := filepath.Join(x.Fleet.Dir(), "overlay")
@@ -317,6 +327,15 @@ func (x *Xylem) install(ctx context.Context) error {
 	}
 	if _, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "--server-side", "-k", overlay); err != nil {
 		return err
+	}
+	version, err := x.Fleet.Host.Client().Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("read the host's version: %w", err)
+	}
+	if kubebin.CompareVersions(version.Major+"."+version.Minor, "1.36") >= 0 {
+		if _, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "--server-side", "-k", x.Root("config", "keys")); err != nil {
+			return err
+		}
 	}
 	_, err = x.Kubectl(ctx, x.Fleet.Host, "wait", "--for=condition=Established", "--timeout=60s", "crd/clusterregistrations.cluster.xylem.io")
 	return err

@@ -29,7 +29,7 @@ const (
 // Manager is the manager's process. Its arguments survive restarts.
 type Manager struct {
 	path, log string
-	args      []string
+	args, env []string
 	health    string
 	metrics   string
 	profiles  string
@@ -59,7 +59,7 @@ func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the manager's directory: %w", err)
 	}
-	m := &Manager{path: binary, log: filepath.Join(dir, "manager.log")}
+	m := &Manager{path: binary, log: filepath.Join(dir, "manager.log"), env: o.ManagerEnv}
 	if binary == o.Manager {
 		m.path = filepath.Join(dir, "manager")
 		if err := copyProgram(binary, m.path); err != nil {
@@ -136,7 +136,7 @@ func (m *Manager) launch() error {
 	}
 	cmd := exec.Command(m.path, m.args...) //nolint:gosec,noctx // a program of this module, which may run longer than the context that started it
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), detectMutation + "=" + os.Getenv(detectMutation)}
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), detectMutation + "=" + os.Getenv(detectMutation)}, m.env...)
 	if err := errors.Join(controlplane.Spawn(cmd), log.Close()); err != nil {
 		return fmt.Errorf("start the manager: %w", err)
 	}

@@ -417,6 +417,13 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				}}}}
 			})
 		}, stamped),
+		Entry("a Pod with a generic ephemeral volume, whose claim would lack the stamp", SpecTimeout(settle), func() client.Object {
+			return leafPod(made, func(p *corev1.Pod) {
+				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+					VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claim(made).Spec},
+				}}}}
+			})
+		}, stamped),
 		Entry("a Pod that preempts the member's workloads", SpecTimeout(settle), func() client.Object {
 			return leafPod(made, func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-cluster-critical" })
 		}, stamped),
@@ -522,6 +529,9 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: made}, &kept)).To(Succeed())
 			Expect(changed(ctx, account, false, &kept, theirs(""))).To(MatchError(ContainSubstring("no other labels or annotations")))
 		}
+		By("adding a finalizer to a namespace, so that it can never be deleted")
+		Expect(changed(ctx, account, false, &kept, func(o client.Object) { o.SetFinalizers([]string{"example.com/hold"}) })).To(
+			MatchError(ContainSubstring("may not change the finalizers of namespaces")))
 		for name, ours := range map[string]bool{made: true, handed: false, foreign: false, "kube-system": false, v1alpha1.DefaultNamespace: false} {
 			var ns corev1.Namespace
 			Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: name}, &ns)).To(Succeed())
@@ -577,6 +587,10 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("stamp a volume of a system namespace", SpecTimeout(settle), corev1.VolumeBound, func(p *corev1.PersistentVolume) {
 			deleted(p)
 			p.Spec.ClaimRef.Namespace = "kube-system"
+		}, held("Delete"), false),
+		Entry("stamp a volume of Xylem's own namespace", SpecTimeout(settle), corev1.VolumeBound, func(p *corev1.PersistentVolume) {
+			deleted(p)
+			p.Spec.ClaimRef.Namespace = v1alpha1.DefaultNamespace
 		}, held("Delete"), false),
 		Entry("set the claimRef to a claim in a system namespace", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.ClaimRef.Namespace = "kube-system"
@@ -756,6 +770,13 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			}
 		}
 		Expect(changed(ctx, other, false, pv.DeepCopy(), label("example.com/a", "b"))).To(Succeed())
+		By("handing over a foreign namespace through its subresource")
+		var ns corev1.Namespace
+		Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: foreign}, &ns)).To(Succeed())
+		label("example.com/a", "b")(&ns)
+		Expect(other.SubResource("finalize").Update(ctx, ns.DeepCopy(), client.DryRunAll)).To(Succeed())
+		label(v1alpha1.LabelHost, someHost)(&ns)
+		Expect(other.SubResource("finalize").Update(ctx, &ns, client.DryRunAll)).To(MatchError(ContainSubstring("stamps.xylem.io")))
 	}, SpecTimeout(settle))
 })
 

@@ -2,6 +2,8 @@ package manifests_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -54,13 +56,29 @@ func publishRules(ctx context.Context) {
 	GinkgoHelper()
 	var all v1alpha1.ClusterRegistrationList
 	Expect(admin.List(ctx, &all)).To(Succeed())
-	rules, complete := csidriver.NamespaceRules(all.Items)
+	publishRulesOf(ctx, all.Items)
+}
+
+// publishRulesOf publishes the rules of these registrations, which need not exist.
+func publishRulesOf(ctx context.Context, all []v1alpha1.ClusterRegistration) {
+	GinkgoHelper()
+	rules, complete := csidriver.NamespaceRules(all)
 	Expect(complete).To(BeTrue())
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ProvisionerName}}
 	Expect(admin.Get(ctx, client.ObjectKeyFromObject(driver), driver)).To(Succeed())
 	before := driver.DeepCopy()
 	metav1.SetMetaDataAnnotation(&driver.ObjectMeta, v1alpha1.AnnotationNamespaceRules, rules)
 	Expect(as(managerAccount).Patch(ctx, driver, client.MergeFrom(before))).To(Succeed())
+}
+
+// registrations returns registrations that allow different namespaces: none of them payments or search.
+func registrations(number int) []v1alpha1.ClusterRegistration {
+	all := make([]v1alpha1.ClusterRegistration, number)
+	for i := range all {
+		all[i].Name = fmt.Sprintf("member-%03d", i)
+		all[i].Spec.Namespaces = v1alpha1.NamespacesSpec{Allow: []string{all[i].Name + "-*"}, MatchLabels: map[string]string{"member": all[i].Name}}
+	}
+	return all
 }
 
 // bind binds a new Pod in a namespace to a node, and returns the API server's error.
@@ -171,6 +189,29 @@ var _ = Describe("config/steering", Ordered, func() {
 		Entry("of a Pod that already has the exclusion", SpecTimeout(settle), required(expressions(zone, exclusion)), []corev1.NodeSelectorTerm{expressions(zone, exclusion)}),
 		Entry("of a Pod with a term that selects nothing", SpecTimeout(settle), required(corev1.NodeSelectorTerm{}, expressions(zone)), []corev1.NodeSelectorTerm{{}, expressions(zone, exclusion)}),
 	)
+
+	DescribeTable("decides by the namespace's name", func(ctx SpecContext, rules v1alpha1.NamespacesSpec) {
+		admitting(ctx, rules)
+		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, unchanged) }).Should(Equal(alone))
+		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, payments, unchanged) }).Should(BeEmpty())
+	},
+		Entry("if one of the allowed patterns matches", SpecTimeout(settle), v1alpha1.NamespacesSpec{Allow: []string{"other", "*-pay*", "*-s"}}),
+		Entry("if an allowed pattern has a wildcard inside", SpecTimeout(settle), v1alpha1.NamespacesSpec{Allow: []string{"ns-*-*h", "ns-*ments"}}),
+		Entry("if the name itself is allowed", SpecTimeout(settle), v1alpha1.NamespacesSpec{Allow: []string{"ns-payments", "ns-search-2"}}),
+		Entry("if one of the denied patterns matches", SpecTimeout(settle), v1alpha1.NamespacesSpec{Deny: &[]string{"ns-*-*s", "other", "*search"}}),
+		Entry("if the name itself is denied, and another pattern allows all", SpecTimeout(settle), v1alpha1.NamespacesSpec{Allow: []string{"*"}, Deny: &[]string{"ns-search", "ns-pay"}}),
+	)
+
+	It("adds one short expression, even if 200 registrations with different rules exclude the namespace", func(ctx SpecContext) {
+		admitting(ctx, v1alpha1.NamespacesSpec{})
+		publishRulesOf(ctx, registrations(200))
+		DeferCleanup(func(ctx SpecContext) { publishRules(ctx) }, NodeTimeout(settle))
+		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, unchanged) }).Should(ConsistOf(
+			HaveField("MatchExpressions", ConsistOf(And(HaveField("Operator", corev1.NodeSelectorOpNotIn), HaveField("Values", HaveLen(200)))))))
+		terms, err := json.Marshal(created(ctx, search, unchanged))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(terms)).To(BeNumerically("<", 200*len(`"member-000",`)+100))
+	}, SpecTimeout(settle))
 
 	DescribeTable("ignores other Pods", func(ctx SpecContext, change func(*corev1.Pod)) {
 		admitting(ctx, v1alpha1.NamespacesSpec{Allow: []string{"ns-pay*"}})

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -147,8 +148,9 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 
 	kinds := []string{"claim", "volume", "pod", "node"}
 
-	It("rejects a user's new objects with reserved keys, and names the keys", func(ctx SpecContext) {
-		for _, o := range []client.Object{claim(namespace), volume("new"), pod(namespace), node("new")} {
+	It("rejects a user's new objects with reserved keys, and names the keys, and for exported claims and volumes how to remove them", func(ctx SpecContext) {
+		advice := ContainSubstring("To create an exported object again, remove them from its manifest")
+		for o, advised := range map[client.Object]gomegatypes.GomegaMatcher{claim(namespace): advice, volume("new"): advice, pod(namespace): Not(advice), node("new"): Not(advice)} {
 			for _, stamp := range []func(client.Object){
 				annotate(v1alpha1.AnnotationRootUID, "x"), label(v1alpha1.LabelHost, "x"),
 			} {
@@ -157,7 +159,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 				next.SetName("new")
 				err := tenant.Create(ctx, next, client.DryRunAll)
 				Expect(err).To(MatchError(And(
-					ContainSubstring("only Xylem may write"),
+					ContainSubstring("only Xylem may write"), advised,
 					Or(ContainSubstring(v1alpha1.AnnotationRootUID), ContainSubstring(v1alpha1.LabelHost)))))
 			}
 		}
@@ -168,6 +170,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		next := pod(namespace)
 		next.SetName("again")
 		reported(next)
+		annotate(v1alpha1.AnnotationLeafUID, "leaf-uid")(next)
 		Expect(tenant.Create(ctx, next, client.DryRunAll)).To(Succeed())
 		Expect(tenant.Create(ctx, func() client.Object {
 			c := claim(namespace)

@@ -43,6 +43,13 @@ func keptBy(policy snapshotv1.DeletionPolicy) func(client.Object) {
 	return func(o client.Object) { o.(*snapshotv1.VolumeSnapshotContent).Spec.DeletionPolicy = policy }
 }
 
+// of moves a content's VolumeSnapshot to a namespace.
+func of(namespace string) func(client.Object) {
+	return func(o client.Object) {
+		o.(*snapshotv1.VolumeSnapshotContent).Spec.VolumeSnapshotRef.Namespace = namespace
+	}
+}
+
 // snapshotStamped sets a host's stamp on a leaf content, and records its original deletion policy.
 func snapshotStamped(policy snapshotv1.DeletionPolicy) func(client.Object) {
 	return func(o client.Object) {
@@ -173,6 +180,8 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 	},
 		entry("the stamp, and policy Retain", may, unstamped, all(snapshotStamped(destroy), keptBy(keep))),
 		entry("the stamp of another snapshot", mayNot, unstamped, all(snapshotStamped(destroy), annotate(v1alpha1.AnnotationRoot, "team/other"))),
+		entry("the stamp of a snapshot in a system namespace", mayNot, of("kube-system"), all(snapshotStamped(destroy), annotate(v1alpha1.AnnotationRoot, "kube-system/snap"), keptBy(keep))),
+		entry("the stamp of a snapshot in Xylem's own namespace", mayNot, of(v1alpha1.DefaultNamespace), all(snapshotStamped(destroy), annotate(v1alpha1.AnnotationRoot, v1alpha1.DefaultNamespace+"/snap"), keptBy(keep))),
 		entry("the stamp without the recorded policy", mayNot, unstamped, all(snapshotStamped(destroy), annotate(v1alpha1.AnnotationDeletionPolicy, ""))),
 		entry("the stamp with a wrong recorded policy", mayNot, keptBy(keep), snapshotStamped(destroy)),
 		entry("the policy without a stamp", mayNot, unstamped, keptBy(keep)),
@@ -187,9 +196,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		entry("the finalizers", mayNot, all(snapshotStamped(destroy), keptBy(keep), func(o client.Object) { o.SetFinalizers([]string{contentBound}) }),
 			func(o client.Object) { o.SetFinalizers(nil) }),
 		entry("the annotation that announces the deletion", mayNot, snapshotStamped(destroy), annotate("snapshot.storage.kubernetes.io/volumesnapshot-being-deleted", "yes")),
-		entry("the reference to the VolumeSnapshot", mayNot, snapshotStamped(destroy), func(o client.Object) {
-			o.(*snapshotv1.VolumeSnapshotContent).Spec.VolumeSnapshotRef.Namespace = "another"
-		}),
+		entry("the reference to the VolumeSnapshot", mayNot, snapshotStamped(destroy), of("another")),
 	)
 
 	DescribeTable("limit which VolumeSnapshotContents Xylem's account in a member may delete", func(ctx SpecContext, allowed bool, before func(client.Object)) {

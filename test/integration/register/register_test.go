@@ -404,7 +404,10 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(left).NotTo(ContainElement(ContainSubstring("cluster38-kubeconfig")))
 		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 
-		By("registering the member again with another name: Xylem adopts the claim's volume")
+		By("registering the member again with another name: Xylem adopts the claim's volume, and runs a Pod that named the node before")
+		named := harness.Pod(users, "named")
+		named.Spec.NodeName = "kosmos-again"
+		Expect(x.Host.API.Create(ctx, named)).To(Succeed())
 		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one), "--with-logs", "--with-exec", "--with-debug", "--with-metrics",
 			"--with-shared-driver", "a.example.com", "--with-shared-driver", "b.example.com", "--with-shared-secret", "storage/node")
 		Expect(err).NotTo(HaveOccurred())
@@ -420,10 +423,13 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 			var pv corev1.PersistentVolume
 			g.Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, &pv)).To(Succeed())
 			g.Expect(pv.Labels).To(HaveKeyWithValue(v1alpha1.LabelCluster, "again"))
+			g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(named), named)).To(Succeed())
+			g.Expect(named.Status.Phase).To(Equal(corev1.PodRunning))
 		}).WithContext(ctx).Should(Succeed())
 
 		By("draining the member: none of Xylem's objects are left in any cluster")
 		Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(users))).To(Succeed())
+		Expect(x.Host.API.Delete(ctx, named)).To(Succeed())
 		_, told, err := plugin(ctx, "deregister", "again", "--yes", "--policy", "Drain", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(told).NotTo(ContainSubstring("Warning"), "the plugin must not warn about deprecated kinds that the user did not request")

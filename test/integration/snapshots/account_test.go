@@ -113,6 +113,7 @@ var _ = Describe("The cost", func() {
 		s.spend(ctx, "a restore and its Pod, from apply to Running", two, harness.Budget{
 			"host patch persistentvolumeclaims": 3, "host create persistentvolumes": 1, "host create events": 1, "host patch pods/status": 2,
 			"host get persistentvolumeclaims": 1, "host get pods": 1, "host list volumesnapshots": 1, "host list volumesnapshotcontents": 1,
+			"host conflict persistentvolumeclaims": 1, // with a write of kube-controller-manager
 			"member create persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member create pods": 1,
 			"member list volumesnapshots": 1, "member list volumesnapshotcontents": 1,
 		}, func(i int) { s.ready(ctx, golden(i), "data", deletes) }, func(i int) {

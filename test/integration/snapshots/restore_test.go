@@ -169,11 +169,16 @@ var _ = Describe("A restore from a snapshot", func() {
 		DeferCleanup(func() { Expect(member.SetFaults()).To(Succeed()) })
 		s.take(ctx, "golden", "data", deletes)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceNotReady, "is not ready to use", "the pool tank7 is full"))
-		By("checking that `why` reports the same cause")
-		Eventually(ctx, func(ctx context.Context) string {
-			out, _, _ := suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), clock.RealClock{}, "-n", s.namespace, "why", "pod", "app")
-			return out
-		}).Should(And(HavePrefix(`Pod "`+s.namespace+`/app" does not run: the claim waits for its data source, snapshot "golden"`), ContainSubstring("is not ready to use"), ContainSubstring("the pool tank7 is full"), ContainSubstring("\nTo do: ")))
+		By("checking that `why` reports the same cause of the Pod and of the snapshot")
+		for object, summary := range map[string]string{
+			"pod/app":               `Pod "` + s.namespace + `/app" does not run: the claim waits for its data source, snapshot "golden"`,
+			"volumesnapshot/golden": `VolumeSnapshot "` + s.namespace + `/golden" is not ready to use: `,
+		} {
+			Eventually(ctx, func(ctx context.Context) string {
+				out, _, _ := suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), clock.RealClock{}, "-n", s.namespace, "why", object)
+				return out
+			}).Should(And(HavePrefix(summary), ContainSubstring("the pool tank7 is full"), ContainSubstring("\nTo do: ")))
+		}
 		s.neverMade(ctx, "copy")
 		Expect(member.SetFaults()).To(Succeed())
 		s.running(ctx, "app", nodeTwo)

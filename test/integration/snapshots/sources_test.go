@@ -166,6 +166,16 @@ var _ = Describe("A restore whose snapshot has changed", func() {
 		Expect(s.taken(two, "data")).To(HaveLen(2))
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, kept.Name, And(isReady(true), HaveField("Status.SnapshotHandle", Equal(kept.Status.SnapshotHandle))))
 
+		By("creating only the content again, as a backup tool does, for a VolumeSnapshot that does not exist: Xylem reports the problem on the content")
+		again := kept.DeepCopy()
+		again.ObjectMeta = metav1.ObjectMeta{Name: "backup-of-" + kept.Name}
+		again.Spec.Source = snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: ptr.To(handleOf(kept))}
+		again.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: s.namespace, Name: "backup"}
+		Expect(x.Host.Create(ctx, again)).To(Succeed())
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, again.Name, fails("does not import snapshots", "in the member"))
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, again.Name)
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, again.Name)
+
 		By("checking that the member's admin can restore the snapshot's data")
 		_, name, _ := strings.Cut(handleOf(kept), "/")
 		leaf := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(two), name, HaveField("Spec.DeletionPolicy", policyRetain))

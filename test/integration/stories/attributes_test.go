@@ -51,6 +51,11 @@ func applied(name string) gomegatypes.GomegaMatcher {
 	return And(HaveField("Status.CurrentVolumeAttributesClassName", HaveValue(Equal(name))), HaveField("Status.ModifyVolumeStatus", BeNil()))
 }
 
+// modifying matches a claim whose status shows a change to a class.
+func modifying(class string, status corev1.PersistentVolumeClaimModifyVolumeStatus) gomegatypes.GomegaMatcher {
+	return HaveField("Status.ModifyVolumeStatus", HaveValue(And(HaveField("TargetVolumeAttributesClassName", class), HaveField("Status", status))))
+}
+
 var _ = Describe("The VolumeAttributesClass of a claim", func() {
 	change := func(ctx context.Context, s *story, to string) {
 		GinkgoHelper()
@@ -113,8 +118,12 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		until[corev1.ResourceQuota](ctx, s, x.Member(one), quota.Name, HaveField("Status.Used", HaveKey(corev1.ResourceRequestsStorage)))
 		patch(ctx, x.Host, s.newClaim("data"), `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember, one, "exceeded quota")
+		unexpanded := And(
+			HaveField("Status.AllocatedResourceStatuses", HaveKeyWithValue(corev1.ResourceStorage, corev1.PersistentVolumeClaimControllerResizeInfeasible)),
+			HaveField("Status.Conditions", ContainElement(And(HaveField("Type", corev1.PersistentVolumeClaimControllerResizeError), HaveField("Message", ContainSubstring("exceeded quota"))))))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", unexpanded)
 		change(ctx, s, class)
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(class))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(applied(class), unexpanded))
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember, one, "exceeded quota")
 	}, SpecTimeout(storyTime))
 
@@ -133,7 +142,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		change(ctx, s, lead)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(
 			HaveField("Status.CurrentVolumeAttributesClassName", HaveValue(Equal(gold))),
-			HaveField("Status.ModifyVolumeStatus", HaveValue(And(HaveField("TargetVolumeAttributesClassName", lead), HaveField("Status", corev1.PersistentVolumeClaimModifyVolumeInfeasible)))),
+			modifying(lead, corev1.PersistentVolumeClaimModifyVolumeInfeasible),
 			HaveField("Status.Conditions", ContainElement(And(HaveField("Type", corev1.PersistentVolumeClaimVolumeModifyVolumeError), HaveField("Message", ContainSubstring(noSuchAttributes))))),
 		))
 		Expect(x.Fleet.Member(one).SetFaults()).To(Succeed())
@@ -148,8 +157,18 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.running(ctx, "app")
+		By("selecting a class that only the host has, which fails, as a class fails that the driver rejects")
+		hostAttributes(ctx, s.namespace+"-lead", "a-"+s.namespace+"-lead")
+		change(ctx, s, s.namespace+"-lead")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(
+			modifying(s.namespace+"-lead", corev1.PersistentVolumeClaimModifyVolumeInfeasible),
+			HaveField("Status.Conditions", ContainElement(HaveField("Type", corev1.PersistentVolumeClaimVolumeModifyVolumeError)))))
+		By("selecting a class that no cluster has")
 		change(ctx, s, class)
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("AttributesClassNotFound", class, one, "spec.storage.attributesClasses"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(
+			modifying(class, corev1.PersistentVolumeClaimModifyVolumePending),
+			Not(HaveField("Status.Conditions", ContainElement(HaveField("Type", corev1.PersistentVolumeClaimVolumeModifyVolumeError)))),
+			tells("AttributesClassNotFound", class, one, "spec.storage.attributesClasses")))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("Spec.VolumeAttributesClassName", BeNil()))
 		attributes(ctx, x.Member(one), class, driverOf(ctx), map[string]string{"iops": "1"})
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(applied(class), Not(tells("AttributesClassNotFound"))))

@@ -72,11 +72,16 @@ var _ = Describe("A StorageClass in the host", func() {
 		old := "late-" + s.namespace
 		s.claim(ctx, "old", annotated(old))
 		inHost(ctx, hostClass(old, controlplane.ClassHostpath))
+		counted := func() (string, error) {
+			return metric(ctx, fmt.Sprintf("xylem_claims_with_class_only_in_annotation{class=%q}", old))
+		}
+		Eventually(counted).WithContext(ctx).Should(Equal("1"))
 		remedy := fmt.Sprintf(`{"spec":{"storageClassName":"%s"}}`, old)
 		s.shown(ctx, "PersistentVolumeClaim", "old", v1alpha1.ReasonClassInvalid, "kube-scheduler 1.37 panic", remedy)
 		By("following the remedy, after which the scheduler compares the members for the claim")
 		patch(ctx, x.Host, s.newClaim("old"), remedy)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "old", suite.Unreported())
+		Eventually(counted).WithContext(ctx).Should(Equal("0"))
 		s.pod(ctx, "app", using("old"))
 		s.running(ctx, "app")
 	}, SpecTimeout(storyTime))

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -362,6 +363,35 @@ var _ = Describe("A clone of a claim", func() {
 		s.pod(ctx, "app", using("copy"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("DataSourceUnsupported", "host.example.com", "not in a member"))
 		s.neverMade(ctx, "copy")
+	}, SpecTimeout(storyTime))
+
+	It("is left to a populator of the host, which declares the kind of its source in a VolumePopulator", func(ctx SpecContext) {
+		s := begin(ctx)
+		const group = "populator.storage.k8s.io"
+		inMember(ctx, x.Host, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "volumepopulators." + group, "annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, for tests"}},
+			"spec": map[string]any{
+				"group": group, "scope": "Cluster", "names": map[string]any{"kind": "VolumePopulator", "plural": "volumepopulators"},
+				"versions": []any{map[string]any{"name": "v1beta1", "served": true, "storage": true, "schema": map[string]any{
+					"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+				}}},
+			},
+		}})
+		Eventually(ctx, func() error { // repeat until the API server serves the CRD
+			return x.Host.API.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": group + "/v1beta1", "kind": "VolumePopulator", "metadata": map[string]any{"name": "images"},
+				"sourceKind": map[string]any{"group": "example.com", "kind": "Image"},
+			}})
+		}).Should(Succeed())
+		s.claim(ctx, "copy", ofImage)
+		s.pod(ctx, "app", using("copy"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", HaveField("Annotations", HaveKey(route.AnnSelectedNode)))
+		s.barrier(ctx, nodeOne)
+		s.unwarned(ctx, x.Host)
+
+		s.claim(ctx, "other", ofImage, func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSourceRef.Kind = "Disk" })
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "other", tells("DataSourceUnsupported", "Disk.example.com"))
 	}, SpecTimeout(storyTime))
 
 	It("is left to the member's populator if an admin lists the kind of its source", suite.Slow, func(ctx SpecContext) {

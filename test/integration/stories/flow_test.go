@@ -103,7 +103,7 @@ var _ = Describe("The main flow", func() {
 
 	It("expands a volume with its claim", func(ctx SpecContext) {
 		s := begin(ctx)
-		s.claim(ctx, "data")
+		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"tier": "gold"} })
 		s.pod(ctx, "app", using("data"))
 		s.running(ctx, "app")
 		s.bound(ctx, "data")
@@ -126,6 +126,13 @@ var _ = Describe("The main flow", func() {
 			Expect(disk.CapacityBytes).To(Equal(want.Value()))
 		}
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ExpansionPushed", "2Gi")
+
+		By("changing the labels and annotations of the claim, after the member's admin has added one")
+		patch(ctx, x.Member(member), s.newClaim("data"), `{"metadata":{"labels":{"driver":"own"}}}`)
+		patch(ctx, x.Host, s.newClaim("data"), `{"metadata":{"labels":{"recurring-job.longhorn.io/source":"enabled","tier":null},"annotations":{"k8up.io/backup":"true"}}}`)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(member), "data", And(
+			HaveField("Labels", And(HaveKeyWithValue("recurring-job.longhorn.io/source", "enabled"), HaveKeyWithValue("driver", "own"), Not(HaveKey("tier")))),
+			HaveField("Annotations", HaveKeyWithValue("k8up.io/backup", "true"))))
 	}, SpecTimeout(storyTime))
 
 	It("leaves the claims' Unused condition to each cluster's own Kubernetes", func(ctx SpecContext) {
@@ -170,6 +177,7 @@ var _ = Describe("The main flow", func() {
 		leaf, err := read[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(*leaf.Spec.StorageClassName).To(Equal(controlplane.ClassFast))
+		s.unwarned(ctx, x.Host, x.Member(one))
 	},
 		Entry("selected by the class's parameter", SpecTimeout(storyTime), classParameter),
 		Entry("selected by the registration's mapping", SpecTimeout(storyTime), classMapped),

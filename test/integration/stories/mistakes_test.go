@@ -127,6 +127,10 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", reason, "exceeded quota", "member", "ask the member's admin to change the quota")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(ofClaim, "exceeded quota"))
 		s.why(ctx, "PersistentVolumeClaim", "data", reason, "exceeded quota", "ask the member's admin to change the quota")
+		// Otherwise, Xylem could push the Pod once the quota is removed, and the member's namespace, which is
+		// removed next, could take the claim away while its disk is being created: such a disk is kept (I2).
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
 	},
 		Entry("of claims", SpecTimeout(storyTime), "The member's quota does not allow another claim", corev1.ResourcePersistentVolumeClaims, v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonRefusedByMember),
 		Entry("of Pods", SpecTimeout(storyTime), "The member's quota does not allow another Pod", corev1.ResourcePods, v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonPodRefused),

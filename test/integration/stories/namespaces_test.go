@@ -237,12 +237,14 @@ var _ = Describe("A namespace that a member does not admit", func() {
 })
 
 var _ = Describe("The rules for namespaces of a registration", func() {
-	It("are reported if they admit no namespace", func(ctx SpecContext) {
+	It("are reported if they admit no namespace, or if their list of denied namespaces lifts the default one", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, two)
 		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted, "admits none of the host's"))
 		s.labelled(ctx)
 		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted, "admits 1 of the host's"))
+		rules(ctx, two, `{"deny":[],"matchLabels":null}`)
+		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted, "also accepts namespaces that match *-system, openshift*"))
 	}, SpecTimeout(storyTime))
 
 	It("are all quoted by the Pod and by `why` if each member excludes the namespace for a different reason", func(ctx SpecContext) {

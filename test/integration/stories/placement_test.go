@@ -121,13 +121,20 @@ func isFalse(condition corev1.PodConditionType, message string) OmegaMatcher {
 }
 
 var _ = Describe("A Pod that is created with a virtual node as its nodeName", func() {
-	It("runs if its claim is bound in that node's member", func(ctx SpecContext) {
+	// Importers and volume populators write selected-node and nodeName themselves.
+	It("runs on the disk of a claim whose node was selected without a Pod, although the member's class waits for one", func(ctx SpecContext) {
 		s := begin(ctx)
-		s.claim(ctx, "data")
-		s.pod(ctx, "first", using("data"), on(nodeOne))
-		s.running(ctx, "first", nodeOne)
-		s.pod(ctx, "second", using("data"), boundTo(nodeOne))
-		s.running(ctx, "second", nodeOne)
+		selected := func(c *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, route.AnnSelectedNode, nodeOne)
+		}
+		s.claim(ctx, "prime", selected)
+		s.claim(ctx, "data", selected)
+		s.pod(ctx, "importer", using("data"), boundTo(nodeOne))
+		s.running(ctx, "importer", nodeOne)
+		s.bound(ctx, "prime")
+		s.pod(ctx, "late", using("prime"), on(nodeOne))
+		s.running(ctx, "late", nodeOne)
+		s.unwarned(ctx, x.Host, x.Member(one))
 	}, SpecTimeout(storyTime))
 
 	It("fails, as on a kubelet, if it does not fit on the node", func(ctx SpecContext) {

@@ -253,6 +253,9 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationTried, ContainSubstring(v1alpha1.ReasonNotScheduled))))
 		s.why(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonProvisioningFailed, "the first is on fire", "does not place Pod")
 		Expect(s.book(two, "data").Count(ledger.CreateVolume)).To(BeZero())
+		// Otherwise, the volume could be bound while the leaf Pod is being withdrawn, and the Pod would fail.
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", And(
+			HaveKeyWithValue(route.AnnSelectedNode, nodeTwo), Not(HaveKey(v1alpha1.AnnotationPlacedIn)))))
 		s.repaired(one)
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))

@@ -305,6 +305,22 @@ func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...s
 	Eventually(ctx, hostEvents).Should(ContainElement(And(matchers...)))
 }
 
+// unwarned expects that no Warning was emitted about the story's objects in the given clusters.
+func (s *story) unwarned(ctx context.Context, clusters ...*harness.Cluster) {
+	GinkgoHelper()
+	for _, c := range clusters {
+		var events corev1.EventList
+		Expect(c.API.List(ctx, &events, client.InNamespace(s.namespace))).To(Succeed())
+		var warnings []string
+		for _, e := range events.Items {
+			if e.Type == corev1.EventTypeWarning {
+				warnings = append(warnings, fmt.Sprintf("%s of %s %s by %s%s: %s", e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Source.Component, e.ReportingController, e.Message))
+			}
+		}
+		Expect(warnings).To(BeEmpty(), "warnings in cluster %s", c.Name())
+	}
+}
+
 // hostEvents lists all events of the host.
 func hostEvents(ctx context.Context) ([]corev1.Event, error) {
 	var events corev1.EventList

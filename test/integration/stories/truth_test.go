@@ -121,6 +121,18 @@ var _ = Describe("A Pod without a claim that Xylem provisions", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(placeable(other)).To(BeEmpty())
 	}, SpecTimeout(storyTime))
+
+	It("reports anti-affinity that excludes a virtual node, until another Pod leaves the node", func(ctx SpecContext) {
+		s := begin(ctx)
+		labelled := func(p *corev1.Pod) { metav1.SetMetaDataLabel(&p.ObjectMeta, "apart", "true") }
+		s.pod(ctx, "first", on(nodeOne), labelled)
+		s.running(ctx, "first", nodeOne)
+		s.pod(ctx, "second", on(nodeOne), awayFrom("apart", "true"))
+		s.shown(ctx, "Pod", "second", v1alpha1.ReasonNoMemberFits, "the Pod's anti-affinity", "each member is one node")
+		s.deletePod(ctx, "first")
+		s.running(ctx, "second", nodeOne)
+		until[corev1.Pod](ctx, s, x.Host, "second", WithTransform(placeable, BeEmpty()))
+	}, SpecTimeout(storyTime))
 })
 
 // cutOff disconnects a member with a mode of its proxy until the story ends, or until back() is

@@ -31,13 +31,20 @@ import (
 // the scheduler applies this.
 func (s *story) cordoned(ctx context.Context, node string) (uncordon func(context.Context)) {
 	GinkgoHelper()
+	uncordon = cordoning(ctx, node)
+	probe := s.attempt(ctx, unbindable("node(s) were unschedulable"), on(node))
+	Expect(x.Host.API.Delete(ctx, s.newPod(probe), client.GracePeriodSeconds(0))).To(Succeed())
+	return uncordon
+}
+
+// cordoning does the same, but does not wait for the scheduler.
+func cordoning(ctx context.Context, node string) (uncordon func(context.Context)) {
+	GinkgoHelper()
 	set := func(ctx context.Context, is bool) {
 		patch(ctx, x.Host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is))
 	}
 	set(ctx, true)
 	DeferCleanup(func(ctx SpecContext) { set(ctx, false) }, NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
-	probe := s.attempt(ctx, unbindable("node(s) were unschedulable"), on(node))
-	Expect(x.Host.API.Delete(ctx, s.newPod(probe), client.GracePeriodSeconds(0))).To(Succeed())
 	return func(ctx context.Context) { set(ctx, false) }
 }
 
@@ -86,6 +93,34 @@ var _ = Describe("What a Pod waits for", func() {
 
 		repaired(ctx)
 		s.running(ctx, "app", nodeTwo)
+	}, SpecTimeout(storyTime))
+
+	It("is an uncordoned node, although its containers run in the member already", suite.Slow, func(ctx SpecContext) {
+		s := begin(ctx)
+		provisioner := stoppedProvisioner(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.Pod](ctx, s, x.Member(one), "app", Not(BeNil()))
+
+		By("cordoning the node while the host's scheduler does not run, and provisioning the volume")
+		scheduler := x.Fleet.Host.Process(controlplane.Scheduler)
+		Expect(scheduler.Stop(ctx)).To(Succeed())
+		DeferCleanup(scheduler.Start, NodeTimeout(settle))
+		uncordon := cordoning(ctx, nodeOne)
+		Expect(provisioner.Start(ctx)).To(Succeed())
+		until[corev1.Pod](ctx, s, x.Member(one), "app", phase(corev1.PodRunning))
+		s.bound(ctx, "data")
+
+		By("starting the scheduler, which cannot bind the Pod")
+		shows := func(reason, message string) OmegaMatcher {
+			return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", v1alpha1.PodPushed), HaveField("Status", corev1.ConditionTrue),
+				HaveField("Reason", reason), HaveField("Message", ContainSubstring(message)))))
+		}
+		Expect(scheduler.Start(ctx)).To(Succeed())
+		until[corev1.Pod](ctx, s, x.Host, "app", And(unbindable("node(s) were unschedulable"), shows(corev1.PodReasonUnschedulable, "A drain of the node does not end it")))
+		uncordon(ctx)
+		s.running(ctx, "app", nodeOne)
+		until[corev1.Pod](ctx, s, x.Host, "app", shows(v1alpha1.ReasonPushed, one))
 	}, SpecTimeout(storyTime))
 
 	It("is a connected member", suite.Slow, func(ctx SpecContext) {

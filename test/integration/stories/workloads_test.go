@@ -83,7 +83,6 @@ var vanished = And(
 var _ = Describe("The end of a Pod", func() {
 	DescribeTable("follows the end of its leaf: the Pod does not run again, but its Deployment creates another one", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
 		s := begin(ctx)
-		s.claim(ctx, "data")
 		labels := map[string]string{"app": "web"}
 		spec := s.newPod("any", using("data"), on(nodeOne)).Spec
 		Expect(x.Host.API.Create(ctx, &appsv1.Deployment{
@@ -93,6 +92,8 @@ var _ = Describe("The end of a Pod", func() {
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
 			},
 		})).To(Succeed())
+		s.why(ctx, "Deployment", "web", "NotFound", `claim "`+s.namespace+`/data" does not exist in the host`, "Create the claim")
+		s.claim(ctx, "data")
 		first := s.onlyRunning(ctx)
 		leaf := until[corev1.Pod](ctx, s, x.Member(one), first, phase(corev1.PodRunning))
 		Expect(end(ctx, leaf)).To(Succeed())

@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -40,18 +39,15 @@ const (
 // timed returns the options with the times that all suites share.
 func timed(o harness.Options) harness.Options {
 	o.ManagerArgs = append([]string{"--recheck-interval=" + recheck.String()}, o.ManagerArgs...)
-	o.Host.ExtraArgs = resyncing(o.Host.ExtraArgs)
+	o.Host = resyncing(o.Host)
 	o.Members = slices.Clone(o.Members)
 	for i := range o.Members {
-		o.Members[i].ExtraArgs = resyncing(o.Members[i].ExtraArgs)
+		o.Members[i] = resyncing(o.Members[i])
 	}
 	return o
 }
 
-// resyncing adds resync to the arguments of a cluster's processes.
-func resyncing(args map[controlplane.ProcessName][]string) map[controlplane.ProcessName][]string {
-	all := map[controlplane.ProcessName][]string{}
-	maps.Copy(all, args)
-	all[controlplane.ControllerManager] = append([]string{"--pvclaimbinder-sync-period=" + resync.String()}, all[controlplane.ControllerManager]...)
-	return all
+// resyncing sets resync in a cluster.
+func resyncing(c controlplane.ClusterOptions) controlplane.ClusterOptions {
+	return c.WithArgs(controlplane.ControllerManager, "--pvclaimbinder-sync-period="+resync.String())
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,6 +77,19 @@ func NotFound(like client.Object, name string) error {
 func Exists(obj client.Object) error {
 	return apierrors.NewAlreadyExists(resourceOf(obj), obj.GetName())
 }
+
+// Recovered calls a function, and returns a panic as an error.
+func Recovered(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return do()
+}
+
+// Panicked reports whether an error is from a panic, which Recovered or controller-runtime has recovered.
+func Panicked(err error) bool { return err != nil && strings.Contains(err.Error(), "panic") }
 
 func resourceOf(obj client.Object) schema.GroupResource {
 	return schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}

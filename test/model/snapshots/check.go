@@ -27,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/test/model/api"
 )
 
 // Model contains what all worlds of a check have in common.
@@ -148,7 +149,7 @@ func (m *Model) step(ctx context.Context, w world, controller, name string) (s s
 	s.violations, s.exhausted = r.violations, r.exhausted
 	switch {
 	case err == nil, errors.Is(err, errKilled):
-	case strings.Contains(err.Error(), "panic"):
+	case api.Panicked(err):
 		s.violations = append(s.violations, fmt.Sprintf("%s panics: %v", controller, err))
 	default:
 		s.err = err.Error()

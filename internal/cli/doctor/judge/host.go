@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -74,7 +73,7 @@ func registrations(h *facts.Host) []result.Finding {
 	for i := range h.Registrations.Items {
 		if lifted := placement.LiftedDenials(&h.Registrations.Items[i]); len(lifted) > 0 {
 			found = append(found, result.Passed(result.CheckMembers, h.Registrations.Items[i].Name,
-				"spec.namespaces.deny replaces the default, so the member also accepts namespaces that match %s", strings.Join(lifted, ", ")))
+				"spec.namespaces.deny %s", placement.LiftedText(lifted)))
 		}
 	}
 	return found

@@ -7,11 +7,15 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/check"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
@@ -83,7 +87,42 @@ func manager(h *facts.Host) []result.Finding {
 	if want, has := ptr.Deref(d.Spec.Replicas, 1), d.Status.AvailableReplicas; has < want || d.Status.UpdatedReplicas < want {
 		return []result.Finding{result.Problem(result.Warning, result.CheckManager, "", fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.Count(int(want), "replica"), d.Status.UpdatedReplicas), logs)}
 	}
+	if limit, need := memoryLimit(d), memoryNeeded(h.Registrations.Items); limit != nil && limit.Cmp(*need) < 0 {
+		return []result.Finding{result.Problem(result.Warning, result.CheckManager, "", fmt.Sprintf("the manager's memory limit is %s, but a restart with the volumes of all members needs about %s, and more with Pods", limit, need),
+			fmt.Sprintf("Set the memory limit of container \"manager\" (resources.limits.memory of the chart) to %s or more. See \"Sizing\" in OPERATIONS.md.", need))}
+	}
 	return []result.Finding{result.Passed(result.CheckManager, "", "the manager has %s available, and one is the leader", text.Count(int(d.Status.AvailableReplicas), "replica"))}
+}
+
+// memoryLimit returns the memory limit of the manager's container, or nil if it has none.
+func memoryLimit(d *appsv1.Deployment) *resource.Quantity {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if limit, limited := c.Resources.Limits[corev1.ResourceMemory]; limited && c.Name == "manager" {
+			return &limit
+		}
+	}
+	return nil
+}
+
+// What the manager's live heap consists of when it is idle, in bytes. OPERATIONS.md, "Sizing", has the
+// measurements and the same formula.
+const (
+	heapAlone  = 20 << 20
+	heapMember = 5 << 19
+	heapVolume = 9 << 10
+	// restartFactor is how much more memory a restart needs than the idle manager's live heap.
+	restartFactor = 3
+)
+
+// memoryNeeded returns the memory limit that the manager needs for the volumes of the registrations, without Pods, in
+// whole MiB.
+func memoryNeeded(registrations []v1alpha1.ClusterRegistration) *resource.Quantity {
+	heap := int64(heapAlone)
+	for _, r := range registrations {
+		v := r.Status.Volumes
+		heap += heapMember + heapVolume*(int64(v.Bound)+int64(v.Pending)+int64(v.Deleting)+int64(v.Orphaned))
+	}
+	return resource.NewQuantity(restartFactor*heap>>20<<20, resource.BinarySI)
 }
 
 // rights evaluates an account's permissions.
@@ -189,7 +228,7 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) ([]
 		}
 	}
 	for _, w := range c.Webhooks.Items {
-		if cluster == "" && steers(&w) {
+		if cluster == "" && mutates(&w) {
 			continue
 		}
 		fault(result.Warning, fmt.Sprintf("Delete the object: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, but is not part of this version", w.Kind, w.Name)

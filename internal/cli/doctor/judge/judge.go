@@ -25,7 +25,7 @@ func Of(f *facts.Facts) (*result.Checkup, error) {
 	}
 	var all []result.Finding
 	for _, some := range [][]result.Finding{
-		kubernetes(h.Version, ""), plugin(f.Version, h), definition, manager(h), rights(h.Rights, h.Account.Name, ""), policies, steering(h), environment.Drivers(h),
+		kubernetes(h.Version, ""), plugin(f.Version, h), definition, manager(h), rights(h.Rights, h.Account.Name, ""), policies, steering(h), reservedKeys(h), environment.Drivers(h),
 		environment.ControlPlane(h), clockHere(h), registrations(h), tokens(f), environment.NodeAPI(h), environment.DaemonSets(h), environment.Snapshots(h), hostLeftovers(h),
 	} {
 		all = append(all, some...)

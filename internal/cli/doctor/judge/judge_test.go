@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -110,6 +111,13 @@ func firstVersion(definition *unstructured.Unstructured) map[string]any {
 	return version
 }
 
+// setMemoryLimit sets the memory limit of the manager's container.
+func setMemoryLimit(h *facts.Host, memory string) {
+	h.Deployment.Item.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name: "manager", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}},
+	}}
+}
+
 // problems returns all findings that are not OK, as "level check cluster".
 func problems(c *result.Checkup) []string {
 	var all []string
@@ -187,17 +195,21 @@ func TestOf(t *testing.T) {
 
 		"the scheduler's namespace policy is installed": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
-			h.Webhooks = steeringObjects("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+			h.Webhooks = mutatingObjects(shipped.NamespacesPolicy, "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 		}, nil, `MutatingAdmissionPolicy "xylem-namespaces" keeps the scheduler from choosing`},
+		"the policy that keeps and removes keys is installed": {func(h *facts.Host, _ *facts.Member) {
+			h.Webhooks = mutatingObjects(shipped.KeysPolicy, "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+		}, nil, ""},
+		"the policy that keeps and removes keys is not installed": {func(*facts.Host, *facts.Member) {}, nil, "run `kubectl apply -k config/keys`"},
 		"the scheduler's namespace policy is in a member, without effect": {func(_ *facts.Host, m *facts.Member) {
-			m.Webhooks = steeringObjects("MutatingAdmissionPolicy")
+			m.Webhooks = mutatingObjects(shipped.NamespacesPolicy, "MutatingAdmissionPolicy")
 		}, []string{"Warning Policies a"}, "kubectl delete mutatingadmissionpolicy xylem-namespaces"},
 		"the scheduler's namespace policy is not installed": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 		}, nil, `registration "a" has rules for namespaces (spec.namespaces), but MutatingAdmissionPolicy "xylem-namespaces" is not installed. The scheduler may choose`},
 		"the scheduler's namespace policy has no binding": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.Allow = []string{"team-*"}
-			h.Webhooks = steeringObjects("MutatingAdmissionPolicy")
+			h.Webhooks = mutatingObjects(shipped.NamespacesPolicy, "MutatingAdmissionPolicy")
 		}, nil, "is not bound. The scheduler may choose"},
 		"the host does not serve mutating policies": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
@@ -218,6 +230,14 @@ func TestOf(t *testing.T) {
 		}, nil, "only in chosen namespaces"},
 		"an excessive permission": {func(_ *facts.Host, m *facts.Member) { m.Rights.Excess = shipped.Excess() }, []string{"Warning Rights a"}, "never needs: * *.*."},
 
+		"the manager's memory limit is too low for the fleet": {func(h *facts.Host, _ *facts.Member) {
+			setMemoryLimit(h, "1Gi")
+			h.Registrations.Items[0].Status.Volumes = v1alpha1.VolumeCounts{Bound: 60_000, Orphaned: 10}
+		}, []string{"Warning Manager"}, "memory limit is 1Gi, but a restart with the volumes of all members needs about 1649Mi"},
+		"the manager's memory limit suffices for the fleet": {func(h *facts.Host, _ *facts.Member) {
+			setMemoryLimit(h, "1Gi")
+			h.Registrations.Items[0].Status.Volumes = v1alpha1.VolumeCounts{Bound: 30_000}
+		}, nil, "the manager has 2 replicas available"},
 		"no manager is the leader": {func(h *facts.Host, _ *facts.Member) {
 			h.Leader = read(*lease(v1alpha1.LeaderLease, time.Hour))
 		}, []string{"Error Manager"}, "last renewed 1h0m0s ago"},
@@ -348,11 +368,11 @@ func TestOfChecksEnvironment(t *testing.T) {
 	}
 }
 
-// steeringObjects returns the objects of the scheduler's optional policy with the given kinds.
-func steeringObjects(kinds ...string) facts.List[metav1.PartialObjectMetadata] {
+// mutatingObjects returns the objects of a mutating policy with the given kinds.
+func mutatingObjects(policy string, kinds ...string) facts.List[metav1.PartialObjectMetadata] {
 	var objects []metav1.PartialObjectMetadata
 	for _, kind := range kinds {
-		obj := metadata(shipped.NamespacesPolicy, nil)
+		obj := metadata(policy, nil)
 		obj.Kind = kind
 		objects = append(objects, obj)
 	}

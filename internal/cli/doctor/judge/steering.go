@@ -12,15 +12,15 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// Kinds in config/steering, the optional policy for the scheduler.
+// Kinds in config/steering and config/keys, the policies that need Kubernetes 1.36.
 const (
 	kindMutating        = "MutatingAdmissionPolicy"
 	kindMutatingBinding = "MutatingAdmissionPolicyBinding"
 )
 
-// steers reports whether an object in the host is part of config/steering.
-func steers(obj *metav1.PartialObjectMetadata) bool {
-	return obj.Name == shipped.NamespacesPolicy && (obj.Kind == kindMutating || obj.Kind == kindMutatingBinding)
+// mutates reports whether an object in the host is part of config/steering or config/keys.
+func mutates(obj *metav1.PartialObjectMetadata) bool {
+	return (obj.Name == shipped.NamespacesPolicy || obj.Name == shipped.KeysPolicy) && (obj.Kind == kindMutating || obj.Kind == kindMutatingBinding)
 }
 
 // steering reports whether the scheduler considers the registrations' rules for namespaces. If it
@@ -35,20 +35,11 @@ func steering(h *facts.Host) []result.Finding {
 			restricted = append(restricted, r.Name)
 		}
 	}
-	has := func(kind string) bool {
-		return slices.ContainsFunc(h.Webhooks.Items, func(obj metav1.PartialObjectMetadata) bool { return obj.Kind == kind && steers(&obj) })
-	}
-	var why string
-	switch {
-	case len(restricted) == 0:
+	if len(restricted) == 0 {
 		return nil
-	case !*h.Mutating.Item:
-		why = "the host serves no MutatingAdmissionPolicies"
-	case !has(kindMutating):
-		why = fmt.Sprintf("%s %q is not installed", kindMutating, shipped.NamespacesPolicy)
-	case !has(kindMutatingBinding):
-		why = fmt.Sprintf("%s %q is not bound", kindMutating, shipped.NamespacesPolicy)
-	default:
+	}
+	why := whyIneffective(h, shipped.NamespacesPolicy)
+	if why == "" {
 		return []result.Finding{result.Passed(result.CheckPolicies, "", "%s %q keeps the scheduler from choosing members that don't admit a Pod's namespace", kindMutating, shipped.NamespacesPolicy)}
 	}
 	verb := "has"
@@ -57,4 +48,34 @@ func steering(h *facts.Host) []result.Finding {
 	}
 	return []result.Finding{result.Passed(result.CheckPolicies, "", "%s %s rules for namespaces (spec.namespaces), but %s. The scheduler may choose a member that doesn't admit a Pod's namespace, and then try again. "+
 		"The chart value namespaces.steer installs the policy on hosts that run Kubernetes 1.36 or later", result.Named("registration", restricted), verb, why)}
+}
+
+// reservedKeys reports that the API server does not keep or remove Xylem's keys, although it could. This is not a
+// problem, because it rejects them.
+func reservedKeys(h *facts.Host) []result.Finding {
+	if !h.Webhooks.Read || !h.Mutating.Read || !*h.Mutating.Item {
+		return nil
+	}
+	why := whyIneffective(h, shipped.KeysPolicy)
+	if why == "" {
+		return nil
+	}
+	return []result.Finding{result.Passed(result.CheckPolicies, "", "%s, so the API server rejects `kubectl replace` of Pods and claims that Xylem wrote to, and new claims, volumes and VolumeSnapshotContents that were exported from a host. "+
+		"The chart installs the policy on hosts that run Kubernetes 1.36 or later. Without Helm, run `kubectl apply -k config/keys`", why)}
+}
+
+// whyIneffective returns why the API server does not apply a mutating policy, or "".
+func whyIneffective(h *facts.Host, policy string) string {
+	has := func(kind string) bool {
+		return slices.ContainsFunc(h.Webhooks.Items, func(obj metav1.PartialObjectMetadata) bool { return obj.Kind == kind && obj.Name == policy })
+	}
+	switch {
+	case !*h.Mutating.Item:
+		return "the host serves no MutatingAdmissionPolicies"
+	case !has(kindMutating):
+		return fmt.Sprintf("%s %q is not installed", kindMutating, policy)
+	case !has(kindMutatingBinding):
+		return fmt.Sprintf("%s %q is not bound", kindMutating, policy)
+	}
+	return ""
 }

@@ -26,6 +26,9 @@ type Account struct{ Namespace, Name string }
 // namespace. The policy is optional.
 const NamespacesPolicy = "xylem-namespaces"
 
+// KeysPolicy reserves Xylem's keys. The mutating policy in config/keys has the same name.
+const KeysPolicy = "xylem-reserved-keys"
+
 // Accounts in the manifests.
 var (
 	hostAccount   = Account{"xylem-system", "xylem-controller-manager"}

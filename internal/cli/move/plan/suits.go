@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -59,10 +60,7 @@ func enough(all []storagev1.CSIStorageCapacity, class, inMember, member string, 
 		if err != nil || c.StorageClassName != class || !topology.Matches(labels.Set(node.Labels)) {
 			continue
 		}
-		limit := c.MaximumVolumeSize
-		if limit == nil {
-			limit = c.Capacity
-		}
+		limit := cmp.Or(c.MaximumVolumeSize, c.Capacity)
 		if limit == nil {
 			continue
 		}

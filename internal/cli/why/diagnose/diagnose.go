@@ -302,7 +302,7 @@ func (w *walk) unscheduled(n *model.Node, c *model.Condition) {
 		at = stageStale
 	}
 	w.add(n, at, reason, c.Message, c.Since)
-	if toDo := toDoForObstacles(c.Message, n.Cluster != ""); reason == corev1.PodReasonUnschedulable && toDo != "" {
+	if toDo := wording.Remedies(c.Message, n.Cluster != ""); reason == corev1.PodReasonUnschedulable && toDo != "" {
 		w.causes[len(w.causes)-1].ToDo = toDo
 	}
 }

@@ -3,6 +3,8 @@ package diagnose
 import (
 	stdcmp "cmp"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +22,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/timeline"
-	"github.com/xylem-io/xylem/internal/wording"
 )
 
 const (
@@ -439,17 +440,8 @@ func TestProblemIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestObstacles checks that each message of the scheduler's plugins has its own next step, and that the
-// steps for virtual nodes are not given for the nodes of a member.
+// TestObstacles checks that messages of the scheduler's plugins have their own next steps.
 func TestObstacles(t *testing.T) {
-	for _, o := range wording.AllObstacles() {
-		if toDoOfObstacles[o].host == "" {
-			t.Errorf("%q has no next step", o)
-		}
-		if toDo := toDoOfObstacles[o]; strings.Contains(toDo.host, "member") && toDo.member == "" {
-			t.Errorf("%q has only a step for the host, which mentions members: %s", o, toDo.host)
-		}
-	}
 	for message, want := range map[string]string{
 		"1 csi.xylem.io CSI driver is not installed on the node, 2 node(s) didn't match pod anti-affinity rules":                                                 "each member is one node",
 		"1 node(s) didn't match pod topology spread constraints, 2 node(s) had untolerated taint(s)":                                                             "xylem.io/cluster",
@@ -555,6 +547,33 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
+// declaredReasons returns the reasons of each condition of a registration, from the page that is generated
+// from api/v1alpha1.
+func declaredReasons(t *testing.T) map[string][]string {
+	t.Helper()
+	page, err := os.ReadFile("../../../REASONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := regexp.MustCompile("(?m)^\\| `(\\w+)` \\|") // other objects' conditions have a prefix
+	reasons := map[string][]string{}
+	for _, section := range strings.Split(string(page), "\n## ") {
+		title, _, _ := strings.Cut(section, "\n")
+		of, _, _ := strings.Cut(strings.TrimPrefix(title, "Reasons of the "), " condition")
+		for _, name := range declared.FindAllStringSubmatch(section, -1) {
+			if title == "Conditions" {
+				reasons[name[1]] = nil
+			}
+			for _, kind := range strings.Fields(strings.NewReplacer(",", "", " and ", " ").Replace(of)) {
+				if _, isCondition := reasons[kind]; isCondition {
+					reasons[kind] = append(reasons[kind], name[1])
+				}
+			}
+		}
+	}
+	return reasons
+}
+
 // Conditions of a registration describe all of the member's objects, including those of other tenants.
 // A cause must concern the subject, and its remedy must not change another tenant's objects.
 func TestOtherTenants(t *testing.T) {
@@ -573,25 +592,38 @@ func TestOtherTenants(t *testing.T) {
 		"a Pod's deleted claim": {pod(corev1.PodPending, ""), with(pendingClaim(), deleted), `the volume of claim "data" has not been provisioned`},
 		"a deleted claim":       {nil, with(pendingClaim(), deleted), "no object reports why the deletion is not complete"},
 	}
-	for name, tc := range map[string]struct {
+	type row struct {
 		condition metav1.Condition
 		// says is what the summary contains instead of what the subject waits for. Deleted subjects may
 		// wait for the end of a suspension.
 		says, saysOfDeleted string
-	}{
-		"a stuck deletion":                       {condition: metav1.Condition{Type: v1alpha1.ConditionDeletionsProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStuckDeletion, Message: theirs}},
-		"unknown deletions":                      {condition: metav1.Condition{Type: v1alpha1.ConditionDeletionsProgressing, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotLookedAt, Message: theirs}},
-		"orphaned volumes":                       {condition: metav1.Condition{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: theirs}},
-		"orphaned snapshots":                     {condition: metav1.Condition{Type: v1alpha1.ConditionSnapshotsAccounted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedSnapshots, Message: theirs}},
-		"namespaces that are no longer admitted": {condition: metav1.Condition{Type: v1alpha1.ConditionNamespacesAdmitted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNamespacesNotAdmitted, Message: theirs}},
-		"classes that are not published":         {condition: metav1.Condition{Type: v1alpha1.ConditionClassesReflected, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonReflectionConflict, Message: theirs}},
-		"a deregistration that waits for claims": {metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDraining, Message: theirs},
-			`member "cluster38" is being deregistered`, `member "cluster38" is being deregistered`},
-		"a deregistration that waits for Pods": {metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonConfirmationNeeded, Message: theirs},
-			`member "cluster38" is being deregistered`, `member "cluster38" is being deregistered`},
+	}
+	rows := map[string]row{
 		"suspended destruction": {condition: metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostRestored, Message: "destruction is suspended"},
 			saysOfDeleted: "destruction is suspended"},
-	} {
+	}
+	declared := declaredReasons(t)
+	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced} {
+		if len(declared[kind]) == 0 {
+			t.Fatalf("REASONS.md has no condition %s", kind)
+		}
+		delete(declared, kind) // its message describes the member, and names no claim or Pod
+	}
+	for kind, reasons := range declared {
+		if len(reasons) == 0 {
+			t.Errorf("REASONS.md has no reasons of condition %s", kind)
+		}
+		for _, reason := range reasons {
+			for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown} {
+				r := row{condition: metav1.Condition{Type: kind, Status: status, Reason: reason, Message: theirs}}
+				if kind == v1alpha1.ConditionReady {
+					r.says, r.saysOfDeleted = `member "cluster38" is being deregistered`, `member "cluster38" is being deregistered`
+				}
+				rows[fmt.Sprintf("%s=%s %s", kind, status, reason)] = r
+			}
+		}
+	}
+	for name, tc := range rows {
 		for of, subject := range subjects {
 			t.Run(name+": "+of, func(t *testing.T) {
 				r := member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -23,6 +24,8 @@ type Admittance struct {
 	// Left contains, by name, the namespaces that the rules do not admit but that still have objects
 	// in the member.
 	Left map[string]Contents
+	// Lifted are the default patterns of denied namespaces that spec.namespaces.deny replaces.
+	Lifted []string
 }
 
 // Condition returns the NamespacesAdmitted condition.
@@ -36,6 +39,9 @@ func (a Admittance) Condition() metav1.Condition {
 	case a.Admitted == 0:
 		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted
 		c.Message = fmt.Sprintf("spec.namespaces admits none of the host's %s: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires", text.Count(a.All, "namespace"))
+	}
+	if len(a.Lifted) > 0 {
+		c.Message += fmt.Sprintf(". spec.namespaces.deny %s. To deny them again, add these patterns", placement.LiftedText(a.Lifted))
 	}
 	return c
 }

@@ -20,6 +20,10 @@ func TestNamespacesAdmitted(t *testing.T) {
 			Admittance{All: 5, Admitted: 2}, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted,
 			"spec.namespaces admits 2 of the host's 5 namespaces, and the member has no claims or Pods from other namespaces",
 		},
+		"the default denials are lifted": {
+			Admittance{All: 5, Admitted: 5, Lifted: []string{"openshift*", "istio-*"}}, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted,
+			"spec.namespaces admits 5 of the host's 5 namespaces, and the member has no claims or Pods from other namespaces. spec.namespaces.deny replaces the default, so the member also accepts namespaces that match openshift*, istio-*. To deny them again, add these patterns",
+		},
 		"no namespace is admitted": {
 			Admittance{All: 1}, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted,
 			"spec.namespaces admits none of the host's 1 namespace: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires",

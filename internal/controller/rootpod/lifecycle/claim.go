@@ -9,6 +9,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 // Claim is one of the Pod's claims, as observed in the host and the member.
@@ -18,6 +19,9 @@ type Claim struct {
 	// match.
 	Root   *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
+	// Ours means that Xylem provisions the unbound claim: its annotation storage-provisioner, or its class before
+	// kube-controller-manager has written that annotation, names Xylem.
+	Ours bool
 	// Leaf is the root's leaf claim. LeafWaits means that its class waits for a consumer.
 	Leaf      *corev1.PersistentVolumeClaim
 	LeafWaits bool
@@ -49,7 +53,9 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 		return refuse(v1alpha1.ReasonClaimForeign, "claim %q, which the Pod's ephemeral volume needs, already exists and does not belong to the Pod. Delete that claim, or rename the Pod", c.Name).Problem
 	case c.unseen():
 		return nil
-	case c.Root.Spec.VolumeName == "" || c.Volume == nil:
+	case c.Root.Spec.VolumeName != "" && c.Volume == nil:
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q names PersistentVolume %q, which does not exist, or is not bound to the claim. The claim's events and conditions show why", c.Name, c.Root.Spec.VolumeName).Problem
+	case c.Root.Spec.VolumeName == "":
 		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is not bound: somebody set the Pod's spec.nodeName to %q, so the scheduler does not request the claim's volume. Let the scheduler set spec.nodeName", c.Name, m.NodeName).Problem
 	}
 	if hostpv.IsUnfulfilled(c.Volume) {
@@ -69,6 +75,25 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 		return refuse(v1alpha1.ReasonVolumeUnreachable, "claim %q is bound to volume %q, which member %q cannot reach. Run the Pod where the volume is, or use another claim", c.Name, c.Volume.Name, m.Registration).Problem
 	}
 	return nil
+}
+
+// pending reports whether a bound Pod must wait for the claim, although it is, or will be, in this member.
+func (c Claim) pending(m mirror.Member) bool {
+	return c.awaitsLeaf() || c.unseen() || c.released() || c.binding(m)
+}
+
+// binding reports whether the claim's volume is, or will be, requested in this member, or the claim is Bound and its
+// host PV is not in the cache yet. The scheduler binds a Pod as soon as its claims are bound, and the Pod's
+// event may precede the claim's and the PV's, which enqueue the Pod again.
+func (c Claim) binding(m mirror.Member) bool {
+	switch {
+	case c.Root == nil || c.Foreign || c.Root.DeletionTimestamp != nil || c.Volume != nil || c.unseen():
+		return false
+	case c.Root.Spec.VolumeName == "":
+		placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
+		return c.Ours && c.Root.Annotations[route.AnnSelectedNode] == m.NodeName && (placed == "" || placed == m.ClusterID)
+	}
+	return c.Root.Status.Phase == corev1.ClaimBound
 }
 
 // allows reports whether the node affinity of a bound claim's volume allows a node.

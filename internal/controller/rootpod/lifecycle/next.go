@@ -219,7 +219,7 @@ func (o Observed) bound() Decision {
 		if c.stranded(o.Member) {
 			return Nothing{} // leaf_pod fails the root
 		}
-		if problem := c.here(o.Member); problem != nil {
+		if problem := c.here(o.Member); problem != nil && !c.binding(o.Member) {
 			return Nothing{problem}
 		}
 		if c.ending() {
@@ -227,18 +227,19 @@ func (o Observed) bound() Decision {
 		}
 	}
 	for _, c := range o.Claims {
-		if c.awaitsLeaf() || c.unseen() || c.released() {
+		if c.pending(o.Member) {
 			return o.awaits(c)
 		}
 	}
 	return o.create()
 }
 
-// awaits returns the decision while root_pvc has not created a leaf claim. If root_pvc reports on
-// the claim why it cannot create one, the decision is to repeat that on the Pod. If the Pod shows
-// an earlier problem that is resolved, the decision is to replace it.
+// awaits returns the decision while a claim has no leaf claim, or is not bound yet. If root_pvc reports on
+// the claim why this is so, the decision is to repeat that on the Pod. If the Pod shows an earlier
+// problem that is resolved, the decision is to replace it.
 func (o Observed) awaits(c Claim) Decision {
-	if problem := report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced); problem != nil && c.Leaf == nil && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID {
+	here := c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID || mirror.ReporterOf(c.Root).ClusterID == o.Member.ClusterID
+	if problem := report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced); problem != nil && (c.Leaf == nil || c.Root.Spec.VolumeName == "") && here {
 		return Repeat{c.Name, mirror.Refuse(problem.Reason, "claim %q: %s", c.Name, problem.Message)}
 	}
 	return o.Awaiting(c.Name)

@@ -135,6 +135,13 @@ func wantsTeam(o *lifecycle.Observed) {
 
 func ofTeam(o *lifecycle.Observed) { o.From.Labels = map[string]string{"team": "a"} }
 
+func unselected(c *lifecycle.Claim) { delete(c.Root.Annotations, route.AnnSelectedNode) }
+
+// notPlaced makes a claim show that no node in the member suits its volume.
+func notPlaced(c *lifecycle.Claim) {
+	c.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNotScheduled, Message: "no node"}}
+}
+
 func ending(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }
 
 // copied returns a claim whose volume another member has and shares. This member has no copy yet.
@@ -271,7 +278,7 @@ func TestDecide(t *testing.T) {
 		"the early leaf runs and is recorded: no write (I5)":                     {seen(running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
 		"all claims are bound and the Pod is not bound yet: the leaf stays":      {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), lifecycle.Nothing{}},
 		"the claim is bound, but its PV is not in the cache yet":                 {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), lifecycle.Nothing{}},
-		"the scheduler removed its selection":                                    {seen(running, claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, route.AnnSelectedNode) }))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
+		"the scheduler removed its selection":                                    {seen(running, claims(with(asked("data", here), unselected))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
 		"the scheduler chose another node":                                       {seen(running, claims(asked("data", there))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
 		"the claim was bound in another member (I3)":                             {seen(running, claims(bound("data", there), asked("more", here))), lifecycle.Remove{Why: `claim "data" is bound to volume "pv-data", which is not in member "cluster38"`}},
 		"the claim was deleted":                                                  {seen(running, claims(lifecycle.Claim{Name: "data"})), lifecycle.Remove{Why: `claim "data" is gone`}},
@@ -329,7 +336,11 @@ func TestDecide(t *testing.T) {
 		"the member is leaving, and the Pod has no leaf: leaf_pod fails it":                                 {seen(onNode, leaving), lifecycle.Nothing{}},
 		"the member is leaving: the Pod does not go early":                                                  {seen(leaving), lifecycle.Nothing{}},
 		"a manually bound Pod does not fit the node: leaf_pod fails it":                                     {seen(onNode, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
-		"a manually bound Pod has an unbound claim":                                                         {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
+		"a manually bound Pod has an unbound claim":                                                         {seen(on(here.NodeName), claims(with(asked("data", here), unselected))), says(v1alpha1.ReasonClaimNotBound)},
+		"a manually bound Pod has an unbound claim of another provisioner":                                  {seen(on(here.NodeName), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Ours = false }))), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim of a bound Pod is bound, but not in the cache":                                           {seen(on(here.NodeName)), lifecycle.Nothing{}},
+		"the host PV of a bound claim is not in the cache":                                                  {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume, c.Root.Status.Phase = nil, corev1.ClaimBound }))), lifecycle.Nothing{}},
+		"a manually bound Pod waits for a node in the member, and its claim shows why":                      {seen(on(here.NodeName), claims(with(asked("data", here), notPlaced))), lifecycle.Repeat{Claim: "data", Problem: &mirror.Refusal{Reason: v1alpha1.ReasonNotScheduled}}},
 		"a manually bound Pod refers to a missing claim":                                                    {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
 		"the claim names a volume that is not bound to it":                                                  {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), says(v1alpha1.ReasonClaimNotBound)},
 		"the claim is being deleted: no further Pod can use it":                                             {seen(onNode, claims(with(bound("data", here), ending))), says(v1alpha1.ReasonClaimNotBound)},
@@ -441,7 +452,8 @@ func TestMessages(t *testing.T) {
 		observed lifecycle.Observed
 		want     []string
 	}{
-		"a claim that the scheduler does not bind": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Let the scheduler set spec.nodeName"}},
+		"a claim that the scheduler does not bind": {seen(on(here.NodeName), claims(with(asked("data", here), unselected))), []string{`claim "data"`, here.NodeName, "Let the scheduler set spec.nodeName"}},
+		"a volume that does not exist":             {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), []string{`claim "data" names PersistentVolume "pv-data"`, "does not exist"}},
 		"an unreachable volume":                    {seen(onNode, claims(bound("data", there))), []string{"pv-data", `member "cluster38"`}},
 		"DaemonSet":                                {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
 	} {

@@ -35,13 +35,14 @@ func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
 		return nil
 	}
 	attempt := &s.Placement.Attempt
+	own := leafClaim{c.Leaf, s.Placement.LeafClass}
 	if c.Leaf != nil {
 		events, err := index.EventsOf(ctx, o.Cache, c.Leaf.Namespace, c.Leaf.UID)
 		if err != nil {
 			return err
 		}
 		attempt.Provisioning = report.ProvisioningProblem(c.Leaf, events, o.Member)
-		if own := (leafClaim{c.Leaf, s.Placement.LeafClass}); !own.waitsForNode() {
+		if !own.waitsForNode() {
 			attempt.Silent, attempt.SilentIn = report.Silence(c.Leaf, events, o.Member, o.SilentAfter, o.Now())
 		}
 	}
@@ -51,6 +52,7 @@ func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
 		if pods, err = index.PodsOfClaim(ctx, o.Host, client.ObjectKeyFromObject(c.Root)); err != nil {
 			return err
 		}
+		attempt.Unconsumed = own.unconsumed(pods)
 	}
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for i := range pods {
@@ -64,6 +66,17 @@ func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
 		attempt.Consumers = append(attempt.Consumers, consumer)
 	}
 	return nil
+}
+
+// ToPlace reports whether the host's scheduler may still place a Pod. Its leaf Pod is then the consumer
+// for which the member's class waits.
+func ToPlace(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && !podstatus.Finished(pod) && pod.DeletionTimestamp == nil
+}
+
+// unconsumed reports whether the claim waits for a consumer, and none of its root's Pods will become one.
+func (c leafClaim) unconsumed(pods []corev1.Pod) bool {
+	return c.claim != nil && c.waitsForNode() && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return ToPlace(&pod) })
 }
 
 func (o Observer) consumer(ctx context.Context, s *volume.Observed, pod *corev1.Pod) (volume.Consumer, error) {

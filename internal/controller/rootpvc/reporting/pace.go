@@ -29,11 +29,12 @@ type pace struct {
 	mu     sync.Mutex
 	roots  *lru.Cache // root UID -> *rate.Limiter
 	waited *lru.Cache // root UID -> resourceVersion for which Xylem waited
+	since  *lru.Cache // root UID -> when a state of the root began
 	owed   map[types.UID]time.Duration
 }
 
 func newPace() *pace {
-	return &pace{roots: lru.New(paced), waited: lru.New(paced), owed: map[types.UID]time.Duration{}}
+	return &pace{roots: lru.New(paced), waited: lru.New(paced), since: lru.New(paced), owed: map[types.UID]time.Duration{}}
 }
 
 // Wait returns true the first time that it is called for a root with this resourceVersion. Owes
@@ -47,6 +48,32 @@ func (p *pace) Wait(root types.UID, version string) bool {
 	p.waited.Add(root, version)
 	p.owed[root] = Answer
 	return true
+}
+
+// Lasted returns true, and restarts, once a state of a root has lasted for the given time. The state
+// begins with the first call after Ended. Before that, Owes returns how long to wait.
+func (p *pace) Lasted(root types.UID, after time.Duration, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	value, known := p.since.Get(root)
+	since, _ := value.(time.Time)
+	if !known {
+		since = now
+		p.since.Add(root, now)
+	}
+	if left := since.Add(after).Sub(now); left > 0 {
+		p.owed[root] = left
+		return false
+	}
+	p.since.Remove(root)
+	return true
+}
+
+// Ended ends the state that Lasted measures.
+func (p *pace) Ended(root types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.since.Remove(root)
 }
 
 // spend returns false if the limit is reached. Owes then returns when to retry.

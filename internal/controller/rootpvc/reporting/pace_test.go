@@ -72,3 +72,24 @@ func TestMessagesArePaced(t *testing.T) {
 		t.Error("a message that does not come from the member is delayed")
 	}
 }
+
+// A state lasts from the first observation until Ended, and is counted again after it has lasted.
+func TestLasted(t *testing.T) {
+	p, now := newPace(), time.Unix(1_800_000_000, 0)
+	const after = 10 * time.Second
+	if p.Lasted("uid", after, now) || p.Owes("uid") != after {
+		t.Error("a state that has just begun has lasted")
+	}
+	if p.Lasted("uid", after, now.Add(4*time.Second)) || p.Owes("uid") != 6*time.Second {
+		t.Error("a state begins again with each observation")
+	}
+	if !p.Lasted("uid", after, now.Add(after)) {
+		t.Error("the state has not lasted")
+	}
+	if p.Lasted("uid", after, now.Add(after)) {
+		t.Error("the state is not counted again")
+	}
+	if p.Ended("uid"); p.Lasted("uid", after, now.Add(3*after)) {
+		t.Error("a state that ended has lasted")
+	}
+}

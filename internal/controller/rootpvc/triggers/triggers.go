@@ -313,7 +313,11 @@ func (r *claims) ofRootVolume(ctx context.Context, obj client.Object) []reconcil
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a promise", "root", requests[0].NamespacedName)
 	}
-	if len(pods) == 0 {
+	if len(pods) > 0 {
+		return requests
+	}
+	// root_pvc may have to report on a leaf claim that an abandoned promise has left.
+	if leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, requests[0].NamespacedName); err != nil || leaf == nil {
 		return nil
 	}
 	return requests

@@ -36,6 +36,16 @@ func New(c clock.PassiveClock, began time.Time, uid types.UID, version string) *
 	return &Witness{UID: uid, version: version, began: began, ended: c.Now(), clock: c}
 }
 
+// Again returns the same proof for one more write. It expires at the same time.
+func (w *Witness) Again() *Witness {
+	if w == nil {
+		return nil
+	}
+	again := *w
+	again.spent = false
+	return &again
+}
+
 // Saw reports whether an object is the one that was read, in the same version.
 func (w *Witness) Saw(obj metav1.Object) bool {
 	return w != nil && w.UID == obj.GetUID() && w.version == obj.GetResourceVersion()

@@ -83,7 +83,7 @@ func Asked(name string, m mirror.Member) lifecycle.Claim {
 		}}}
 	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "leaf-claim"}}
 	mirror.OriginFor(m.HostID, root).Stamp(leaf)
-	return lifecycle.Claim{Name: name, Root: root, Leaf: leaf, LeafWaits: true}
+	return lifecycle.Claim{Name: name, Root: root, Ours: true, Leaf: leaf, LeafWaits: true}
 }
 
 // Bound returns a bound claim whose volume is in the given member.

@@ -1,4 +1,4 @@
-package share
+package reduced
 
 import (
 	"maps"
@@ -53,12 +53,12 @@ func Claim(claim *corev1.PersistentVolumeClaim) {
 	claim.Namespace = Text(claim.Namespace)
 	claim.Finalizers = texts(claim.Finalizers)
 	claim.Spec.AccessModes = texts(claim.Spec.AccessModes)
-	claim.Spec.Resources.Requests = resources(claim.Spec.Resources.Requests)
+	claim.Spec.Resources.Requests = Resources(claim.Spec.Resources.Requests)
 	if class := claim.Spec.StorageClassName; class != nil {
 		*class = Text(*class)
 	}
 	claim.Status.AccessModes = texts(claim.Status.AccessModes)
-	claim.Status.Capacity = resources(claim.Status.Capacity)
+	claim.Status.Capacity = Resources(claim.Status.Capacity)
 }
 
 // Volume makes a PV share equal values with other objects. Do not modify the PV afterwards.
@@ -67,7 +67,7 @@ func Volume(pv *corev1.PersistentVolume) {
 	pv.Annotations = annotations(pv.Annotations)
 	pv.Finalizers = texts(pv.Finalizers)
 	pv.Spec.AccessModes = texts(pv.Spec.AccessModes)
-	pv.Spec.Capacity = resources(pv.Spec.Capacity)
+	pv.Spec.Capacity = Resources(pv.Spec.Capacity)
 	pv.Spec.StorageClassName = Text(pv.Spec.StorageClassName)
 	if csi := pv.Spec.CSI; csi != nil {
 		csi.Driver, csi.FSType = Text(csi.Driver), Text(csi.FSType)
@@ -129,7 +129,8 @@ func annotations(of map[string]string) map[string]string {
 	return slim
 }
 
-func resources(of corev1.ResourceList) corev1.ResourceList {
+// Resources shares an equal list of quantities.
+func Resources(of corev1.ResourceList) corev1.ResourceList {
 	if len(of) == 0 {
 		return of
 	}

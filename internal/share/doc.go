@@ -1,7 +1,0 @@
-// Package share lets cached objects share equal values: labels, sizes, and the names of classes,
-// drivers and members. A cache holds tens of thousands of claims and volumes. Without sharing, each
-// decoded object has its own maps, and even a map with a single entry takes several hundred bytes.
-//
-// Shared values are never modified: the cache does not change its objects, and readers receive
-// copies, or objects that they must not change (index.ReadOnly).
-package share
