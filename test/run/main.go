@@ -63,6 +63,9 @@ func run(ctx context.Context, chosen []string) error {
 	return r.runAll(ctx, steps)
 }
 
+// mostRepeated is how many stories may fail and then pass when they are repeated, if XYLEM_REPEAT is set.
+const mostRepeated = 2
+
 // runAll executes steps until one is interrupted, and prints what failed and what ran.
 func (r *runner) runAll(ctx context.Context, steps []step) error {
 	var results []result
@@ -78,14 +81,25 @@ func (r *runner) runAll(ctx context.Context, steps []step) error {
 	if err != nil {
 		fmt.Fprintln(r.out, err)
 	}
+	repeated, err := reports.Repetitions(r.reports, begin)
+	if err != nil {
+		fmt.Fprintln(r.out, err)
+	}
 	r.printFailures(results, stories)
 	printTable(r.out, results)
 	r.printCauses(stories)
+	r.printCauses(repeated)
 	var failed []string
 	for _, res := range results {
 		if res.err != nil {
 			failed = append(failed, res.name)
 		}
+	}
+	if len(repeated) > 0 {
+		fmt.Fprintf(r.out, "\n%d stories failed and then passed when they were repeated: see above. Find the cause of each.\n", len(repeated))
+	}
+	if len(repeated) > mostRepeated {
+		failed = append(failed, fmt.Sprintf("more than %d stories had to be repeated", mostRepeated))
 	}
 	if len(failed) > 0 {
 		return errors.New("failed: " + strings.Join(failed, ", ") + ". The logs are in dist/test")

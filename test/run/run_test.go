@@ -80,6 +80,7 @@ func TestStepsOf(t *testing.T) {
 const makefile = `
 pass: ; @echo 'ok  	example/a	1s'; printf 'suite: 2 of 2' > "$$XYLEM_REPORTS/suite.ran"
 fail: ; @echo 'ok  	example/a	1s'; echo 'FAIL example/b'; printf 'its log' > "$$XYLEM_REPORTS/suite-0.failed"; exit 1
+again: ; @for n in 1 2 3; do printf 'why it failed' > "$$XYLEM_REPORTS/again-$$n.repeated"; [ "$$n" != '$(SPARED)' ] || break; done
 leave: ; @setsid sleep 1000 &
 orphan: ; @(setsid sleep 0.1 &)
 pause: ; @sleep 1
@@ -134,6 +135,18 @@ func TestRunAll(t *testing.T) {
 			t.Fatalf("no %q after %q in:\n%s", want, text[:at], text)
 		}
 		at += n + len(want)
+	}
+}
+
+func TestRepeatedStories(t *testing.T) {
+	r, out := newRunner(t)
+	t.Setenv("SPARED", "2")
+	if err := r.runAll(t.Context(), []step{{name: "two", targets: []string{"again"}}}); err != nil || !strings.Contains(out.String(), "again-2: why it failed\n\n2 stories failed and then passed") {
+		t.Errorf("runAll() = %v, and printed:\n%s", err, out)
+	}
+	t.Setenv("SPARED", "")
+	if err := r.runAll(t.Context(), []step{{name: "three", targets: []string{"again"}}}); err == nil || !strings.Contains(err.Error(), "more than 2 stories had to be repeated") {
+		t.Errorf("runAll() = %v", err)
 	}
 }
 

@@ -66,5 +66,16 @@ func toRun(report types.Report) error {
 		log.WriteString(output[max(0, len(output)-logLimit):])
 		errs = append(errs, reports.Failed(name, i, log.String()))
 	}
+	for i, spec := range report.SpecReports.WithState(types.SpecStatePassed) {
+		if spec.NumAttempts > 1 {
+			first := spec
+			if len(spec.AdditionalFailures) > 0 {
+				first.Failure, first.AdditionalFailures = spec.AdditionalFailures[0].Failure, nil
+			}
+			var log strings.Builder
+			failure(&log, first)
+			errs = append(errs, reports.Repeated(name, i, log.String()))
+		}
+	}
 	return errors.Join(errs...)
 }

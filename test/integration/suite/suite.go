@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/run/reports"
 )
 
 const (
@@ -44,6 +45,9 @@ func Run(t *testing.T, name string, labels ...ginkgo.Labels) {
 			t.Fatalf("%s is %q, but must be %s, %s or empty", tierEnv, tier, tierQuick, tierRest)
 		}
 		config.LabelFilter = filters[tier]
+	}
+	if os.Getenv(reports.RepeatEnv) != "" {
+		config.FlakeAttempts = 2
 	}
 	ginkgo.RunSpecs(t, name, slices.Concat(labels...), config, reporter)
 }

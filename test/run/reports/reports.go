@@ -17,11 +17,18 @@ import (
 // reported.
 const Env = "XYLEM_REPORTS"
 
+// RepeatEnv is the environment variable that makes suites repeat a story once if it fails.
+const RepeatEnv = "XYLEM_REPEAT"
+
 // Extensions of the files.
 const (
-	ranExtension    = ".ran"
-	failedExtension = ".failed"
+	ranExtension      = ".ran"
+	failedExtension   = ".failed"
+	repeatedExtension = ".repeated"
 )
+
+// clockLag is how much the clock of a file system may be late.
+const clockLag = time.Second
 
 // Passed reports how many of a suite's stories ran and passed.
 func Passed(suite string, passed, of int) error {
@@ -31,6 +38,11 @@ func Passed(suite string, passed, of int) error {
 // Failed reports the log of a suite's nth failed story.
 func Failed(suite string, n int, log string) error {
 	return write(fmt.Sprintf("%s-%d%s", suite, n, failedExtension), []byte(log))
+}
+
+// Repeated reports why a suite's nth story failed, which passed when it was repeated.
+func Repeated(suite string, n int, log string) error {
+	return write(fmt.Sprintf("%s-%d%s", suite, n, repeatedExtension), []byte(log))
 }
 
 // Leave leaves a value for the run of the next tier.
@@ -89,6 +101,11 @@ func Failures(dir string, since time.Time) (map[string]string, error) {
 	return read(dir, failedExtension, since)
 }
 
+// Repetitions returns, by suite and number, why stories failed since a time that passed when they were repeated.
+func Repetitions(dir string, since time.Time) (map[string]string, error) {
+	return read(dir, repeatedExtension, since)
+}
+
 // read returns the reports that were written since a time, by their names without the extension.
 func read(dir, extension string, since time.Time) (map[string]string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*"+extension))
@@ -101,7 +118,7 @@ func read(dir, extension string, since time.Time) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the reports: %w", err)
 		}
-		if info.ModTime().Before(since) {
+		if info.ModTime().Before(since.Add(-clockLag)) {
 			continue
 		}
 		text, err := os.ReadFile(path) //nolint:gosec // our own report
