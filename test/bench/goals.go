@@ -47,6 +47,8 @@ const (
 	maxMemberPod = 1.0  // KiB
 	maxChange    = 0.15 // ms of CPU time
 	maxEvents    = 15.0 // MiB of resident memory
+	maxAdmission = 1.0  // ms that 200 registrations with rules add, compared with two
+	maxSteering  = 5.0  // the same, for a Pod that tolerates virtual nodes
 )
 
 // The sizes of the bursts that have goals.
@@ -157,5 +159,12 @@ func (r *report) judge() []Goal {
 	atMost("CPU time for a status change of such a Pod", maxChange, "ms", others(partHostPods), value(cpuForeign))
 	atMost("live heap for each of a member's other Pods", maxMemberPod, "KiB", others(partMemberPods), value(heapForeign))
 	atMost("memory for a member's Warning events about its other Pods", maxEvents, "MiB", others(partMemberEvents), value(residentGrown))
+	many := r.find(admissionName, partManyRules)
+	grown := func(what string) func(*Run) (float64, bool) {
+		return r.beside(admissionName, partManyRules, partFewRules, func(run, few *Run) float64 { return run.Values[what] - few.Values[what] })
+	}
+	atMost("200 registrations with rules, compared with two: "+bindingCPU, maxAdmission, "ms more", many, grown(bindingCPU))
+	atMost("200 registrations with rules, compared with two: "+otherPodCPU, maxAdmission, "ms more", many, grown(otherPodCPU))
+	atMost("200 registrations with rules, compared with two: "+virtualPodCPU, maxSteering, "ms more", many, grown(virtualPodCPU))
 	return goals
 }

@@ -29,6 +29,7 @@ var scenarios = []scenario{
 	{isolationName, (*bench).isolation},
 	{scaleName, (*bench).scale},
 	{foreignName, (*bench).foreign},
+	{admissionName, (*bench).admission},
 }
 
 func main() {

@@ -14,6 +14,7 @@ const (
 	scaleName     = "scale"
 	isolationName = "isolation"
 	foreignName   = "foreign"
+	admissionName = "admission"
 )
 
 // latency measures claims and Pods at a steady rate.

@@ -32,10 +32,12 @@ type settings struct {
 	memory   string
 	rest     time.Duration
 	// quiet is how long queues must be empty for the manager to count as idle.
-	quiet   time.Duration
-	apart   int // number of members for isolation
-	others  int // Pods for foreign
-	profile bool
+	quiet  time.Duration
+	apart  int // number of members for isolation
+	others int // Pods for foreign
+	// admissions is the number of requests of each kind for admission.
+	admissions int
+	profile    bool
 }
 
 // size is the size of a burst.
@@ -108,6 +110,7 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&s.quiet, "quiet", seconds(2, 1), "Time that queues must be empty for the manager to count as idle.")
 	flags.IntVar(&s.apart, "isolation-members", value(3, 2), "isolation: number of members, one of which is black-holed.")
 	flags.IntVar(&s.others, "foreign-pods", value(10_000, 200), "foreign: number of the host's Pods, and of the member's, with which Xylem has nothing to do.")
+	flags.IntVar(&s.admissions, "admissions", value(400, 20), "admission: number of requests of each kind.")
 	flags.BoolVar(&s.profile, "profile", false, "Write CPU and heap profiles of the manager next to the results.")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -127,8 +130,8 @@ func (s settings) check() error {
 			return fmt.Errorf("unknown scenario %q: -h lists all scenarios", name)
 		}
 	}
-	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.others < 1 || s.rest <= 0 || s.quiet < time.Second/2 || s.quiet > stall || s.volumes < s.members*s.each {
-		return errors.New("repeats, rates, members, --foreign-pods and --rest must be positive, --quiet must be between half a second and two minutes, isolation needs at least two members, and --scale-volumes must be at least --scale-members times --scale-each")
+	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.others < 1 || s.admissions < 1 || s.rest <= 0 || s.quiet < time.Second/2 || s.quiet > stall || s.volumes < s.members*s.each {
+		return errors.New("repeats, rates, members, --foreign-pods, --admissions and --rest must be positive, --quiet must be between half a second and two minutes, isolation needs at least two members, and --scale-volumes must be at least --scale-members times --scale-each")
 	}
 	return nil
 }
