@@ -106,6 +106,7 @@ func TestNamespaceRules(t *testing.T) {
 	}
 	gold := v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"tier": "gold", "example.com/team": ""}}
 	named := registration("named", gold)
+	const taint = "kosmos.io/node true NoSchedule"
 	named.Spec.Node.Name = "edge"
 	for name, tc := range map[string]struct {
 		all  []v1alpha1.ClusterRegistration
@@ -113,12 +114,18 @@ func TestNamespaceRules(t *testing.T) {
 	}{
 		"no registration":               {},
 		"no rules":                      {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{}), registration("b", v1alpha1.NamespacesSpec{Deny: &[]string{}})}},
-		"the same rules share one line": {all: []v1alpha1.ClusterRegistration{registration("b", gold), registration("a", gold), named}, want: ",edge=named,kosmos-a=a,kosmos-b=b,\t\t\texample.com/team= tier=gold\tkosmos.io/node true NoSchedule\n\nkosmos.io/node true NoSchedule"},
-		"patterns":                      {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{Allow: []string{"team-*", "*-b-*"}, Deny: &[]string{"x"}})}, want: ",kosmos-a=a,\t^(.*-b-.*|team-.*)$\t^(x)$\t\tkosmos.io/node true NoSchedule\n\nkosmos.io/node true NoSchedule"},
+		"the same rules share one line": {all: []v1alpha1.ClusterRegistration{registration("b", gold), registration("a", gold), named}, want: ",edge=named,kosmos-a=a,kosmos-b=b,\t\t\texample.com/team= tier=gold\tnamed,a,b\n\n" + taint + "\n\n" + taint + "\t*\nnamed,a,b\n\n" + taint + "\texample.com/team=\nedge=named"},
+		"patterns":                      {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{Allow: []string{"team-*", "*-b-*"}, Deny: &[]string{"x"}})}, want: ",kosmos-a=a,\t^(.*-b-.*|team-.*)$\t^(x)$\t\ta\n\n" + taint + "\n\n" + taint + "\t*\na\n\n" + taint + "\t^\nkosmos-a=a\n\n" + taint + "\t^team-\nkosmos-a=a"},
+		"different rules": {all: []v1alpha1.ClusterRegistration{
+			registration("a", v1alpha1.NamespacesSpec{Deny: &[]string{"x"}}), registration("b", v1alpha1.NamespacesSpec{Deny: &[]string{"y"}}), registration("c", v1alpha1.NamespacesSpec{Deny: &[]string{"x"}}),
+		}, want: ",kosmos-a=a,kosmos-c=c,\t\t^(x)$\t\ta,c\n,kosmos-b=b,\t\t^(y)$\t\tb\n\n" + taint + "\n\n" + taint + "\t\nkosmos-a=a kosmos-b=b\n\n" + taint + "\t*\na,c;b"},
+		"a label that would forge another line": {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"tier": "x\n,worker-1=a,"}})},
+			want: ",kosmos-a=a,\t\t\ttier=!\ta\n\n" + taint + "\n\n" + taint + "\t*\na\n\n" + taint + "\ttier=!\nkosmos-a=a"},
 		"taints": {all: []v1alpha1.ClusterRegistration{
 			registration("a", gold, v1alpha1.NodeTaint{Key: "k", Effect: "NoExecute"}, v1alpha1.NodeTaint{Key: "i", Value: "v", Effect: "NoSchedule"}),
 			registration("b", gold, v1alpha1.NodeTaint{Key: "soft", Effect: "PreferNoSchedule"}),
-		}, want: ",kosmos-b=b,\t\t\texample.com/team= tier=gold\t\n,kosmos-a=a,\t\t\texample.com/team= tier=gold\ti v NoSchedule;k  NoExecute\n\n\ni v NoSchedule;k  NoExecute"},
+		}, want: ",kosmos-b=b,\t\t\texample.com/team= tier=gold\tb\n,kosmos-a=a,\t\t\texample.com/team= tier=gold\ta\n\n|i v NoSchedule;k  NoExecute\n\n" +
+			"\t*\nb\n\n\texample.com/team=\nkosmos-b=b\n\ni v NoSchedule;k  NoExecute\t*\na\n\ni v NoSchedule;k  NoExecute\texample.com/team=\nkosmos-a=a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, complete := NamespaceRules(tc.all)
