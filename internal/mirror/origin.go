@@ -3,6 +3,7 @@ package mirror
 import (
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,18 +73,26 @@ const copiedMark = "copied"
 
 // MarkCopied drops the managed fields of a stamped leaf object, and records there if somebody else
 // created it, with Xylem's stamp: a tool that restores a backup, for example. Only Xylem's own writes have
-// its field managers, which an API server sets when it creates an object.
+// its field managers. A tool that also restores managed fields, as Velero does, restores their times, which are
+// older than the object.
 func MarkCopied(leaf metav1.Object) {
 	entries := leaf.GetManagedFields()
 	leaf.SetManagedFields(nil)
-	if RootUID(leaf) != "" && !slices.ContainsFunc(entries, stamps) {
+	created := leaf.GetCreationTimestamp()
+	stamped := func(entry metav1.ManagedFieldsEntry) bool { return stamps(entry, created) }
+	if RootUID(leaf) != "" && !slices.ContainsFunc(entries, stamped) {
 		leaf.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: copiedMark}})
 	}
 }
 
-// stamps reports whether an entry shows that Xylem wrote the stamp.
-func stamps(entry metav1.ManagedFieldsEntry) bool {
-	return strings.HasPrefix(entry.Manager, ManagerPrefix) && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+v1alpha1.AnnotationRootUID+`"`)
+// admission is how long the admission of an object may last. An API server sets the times of managed fields
+// before the admission, and the creation time after it.
+const admission = time.Minute
+
+// stamps reports whether an entry shows that Xylem wrote the stamp of an object that was created at a time.
+func stamps(entry metav1.ManagedFieldsEntry, created metav1.Time) bool {
+	return strings.HasPrefix(entry.Manager, ManagerPrefix) && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+v1alpha1.AnnotationRootUID+`"`) &&
+		entry.Time != nil && !entry.Time.Add(admission).Before(created.Time)
 }
 
 // Copied reports whether MarkCopied found that somebody else created a leaf object in the cache.

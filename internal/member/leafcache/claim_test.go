@@ -53,9 +53,12 @@ func TestReduceClaim(t *testing.T) {
 
 // A claim with Xylem's stamp that Xylem did not create was copied: a backup tool restored it, for example.
 func TestReduceCopiedClaim(t *testing.T) {
-	entry := func(manager, annotation string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + annotation + `":{}}}}`)}
+	created := metav1.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	at := func(after time.Duration, manager, annotation string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: new(metav1.NewTime(created.Add(after))),
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + annotation + `":{}}}}`)}
 	}
+	entry := func(manager, annotation string) metav1.ManagedFieldsEntry { return at(0, manager, annotation) }
 	for name, tc := range map[string]struct {
 		root   string
 		fields []metav1.ManagedFieldsEntry
@@ -65,12 +68,15 @@ func TestReduceCopiedClaim(t *testing.T) {
 		"Xylem created it":                    {root: "root-uid", fields: []metav1.ManagedFieldsEntry{entry("xylem-root-pvc", v1alpha1.AnnotationRootUID)}},
 		"a backup tool created it":            {root: "root-uid", fields: []metav1.ManagedFieldsEntry{entry("velero-server", v1alpha1.AnnotationRootUID)}, want: true},
 		"a backup tool created it, just now":  {root: "root-uid", fields: []metav1.ManagedFieldsEntry{entry("velero-server", v1alpha1.AnnotationRootUID)}, asked: true, want: true},
+		"admission took long":                 {root: "root-uid", fields: []metav1.ManagedFieldsEntry{at(-30*time.Second, "xylem-root-pvc", v1alpha1.AnnotationRootUID)}},
+		"Xylem wrote the stamp later":         {root: "root-uid", fields: []metav1.ManagedFieldsEntry{at(time.Hour, "xylem-root-pvc", v1alpha1.AnnotationRootUID)}},
+		"a tool restored its managed fields":  {root: "root-uid", fields: []metav1.ManagedFieldsEntry{at(-time.Hour, "xylem-root-pvc", v1alpha1.AnnotationRootUID)}, want: true},
 		"Xylem changed it later":              {root: "root-uid", fields: []metav1.ManagedFieldsEntry{entry("velero-server", v1alpha1.AnnotationRootUID), entry("xylem-root-pvc", "other")}, want: true},
 		"it is the member's own":              {fields: []metav1.ManagedFieldsEntry{entry("kubectl", "other")}},
 		"somebody removed its managed fields": {root: "root-uid", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}, ManagedFields: tc.fields}}
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: created, Annotations: map[string]string{}, ManagedFields: tc.fields}}
 			if tc.root != "" {
 				claim.Annotations[v1alpha1.AnnotationRootUID] = tc.root
 			}

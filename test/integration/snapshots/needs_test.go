@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
@@ -147,14 +148,26 @@ var _ = Describe("A claim that a backup tool restores in a member", func() {
 		for _, key := range []string{v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID} {
 			kept.Annotations[key] = leaf.Annotations[key]
 		}
-		kept.Spec.VolumeName = ""
+		kept.Spec.VolumeName, kept.ManagedFields = "", leaf.ManagedFields
 		return kept
 	}
 	// restore creates the claim in a member, as the member's admin, with a Pod that mounts it, and returns the new disk.
-	restore := func(ctx context.Context, s *story, member string, kept *corev1.PersistentVolumeClaim) string {
+	// With managed fields, it then restores those, too, as of a backup that is an hour old.
+	restore := func(ctx context.Context, s *story, member string, kept *corev1.PersistentVolumeClaim, managedFields bool) string {
 		GinkgoHelper()
 		c := x.Member(member)
-		Expect(c.API.Create(ctx, kept.DeepCopy())).To(Succeed())
+		created := kept.DeepCopy()
+		created.ManagedFields = nil
+		Expect(c.API.Create(ctx, created)).To(Succeed())
+		if managedFields {
+			before := created.DeepCopy()
+			created.ManagedFields = kept.DeepCopy().ManagedFields
+			for i := range created.ManagedFields {
+				created.ManagedFields[i].Time.Time = created.ManagedFields[i].Time.Add(-time.Hour)
+			}
+			Expect(c.API.Patch(ctx, created, client.MergeFrom(before))).To(Succeed())
+			Expect(created.ManagedFields).To(ContainElement(HaveField("Manager", "xylem-root-pvc")))
+		}
 		helper := harness.Pod(s.namespace, "restores", kept.Name)
 		helper.Spec.Tolerations = nil
 		Expect(c.Create(ctx, helper)).To(Succeed())
@@ -169,7 +182,7 @@ var _ = Describe("A claim that a backup tool restores in a member", func() {
 		Consistently(ctx, func() []string { return s.book(member, "data").LiveIDs() }).WithTimeout(10 * time.Second).WithPolling(time.Second).Should(ContainElement(disk))
 	}
 
-	DescribeTable("keeps its new disk (I2, I4)", func(ctx SpecContext, retained bool) {
+	DescribeTable("keeps its new disk (I2, I4)", func(ctx SpecContext, retained, managedFields bool) {
 		s := begin(ctx)
 		s.data(ctx, "other", nodeOne)
 		volume := s.data(ctx, "data", nodeOne).Spec.VolumeName
@@ -194,7 +207,7 @@ var _ = Describe("A claim that a backup tool restores in a member", func() {
 			Expect(x.Member(one).API.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}})).To(Succeed())
 		}
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
-		disk := restore(ctx, s, one, kept)
+		disk := restore(ctx, s, one, kept, managedFields)
 		Expect(disk).NotTo(Equal(earlier))
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
@@ -206,8 +219,9 @@ var _ = Describe("A claim that a backup tool restores in a member", func() {
 			Expect(s.book(one, "data").LiveIDs()).To(ContainElement(earlier))
 		}
 	},
-		Entry("after its root was deleted", false, SpecTimeout(storyTime)),
-		Entry("while its root is bound to the earlier disk", true, SpecTimeout(storyTime)),
+		Entry("after its root was deleted", false, false, SpecTimeout(storyTime)),
+		Entry("after its root was deleted, if the tool restores managed fields", false, true, SpecTimeout(storyTime)),
+		Entry("while its root is bound to the earlier disk", true, false, SpecTimeout(storyTime)),
 	)
 
 	It("keeps its new disk in another member (I2, I3, I4)", func(ctx SpecContext) {
@@ -216,7 +230,7 @@ var _ = Describe("A claim that a backup tool restores in a member", func() {
 		s.data(ctx, "elsewhere", nodeTwo) // creates the namespace in the other member
 		volume := s.data(ctx, "data", nodeOne).Spec.VolumeName
 		patch(ctx, x.Host, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}, `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
-		disk := restore(ctx, s, two, backup(ctx, s, "data"))
+		disk := restore(ctx, s, two, backup(ctx, s, "data"), false)
 		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonSurplusVolume)
 		s.remove(ctx, x.Host, &corev1.Pod{}, "data")
 		s.remove(ctx, x.Host, &corev1.PersistentVolumeClaim{}, "data")
