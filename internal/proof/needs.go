@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
@@ -24,6 +25,9 @@ import (
 type Need struct {
 	// Who needs the data, and Until when.
 	Who, Until string
+	// By lists the fields and keys by which an object in the host refers to the data. TestNeedsAreRegistered
+	// requires that each of them is in the list of a need, or needs no data.
+	By []string
 	// Proof is what shows that the need has ended.
 	Proof string
 	// volume and snapshot return the objects in the host that need the data, from live reads. They are
@@ -46,15 +50,18 @@ type root struct {
 var Needs = []Need{
 	{
 		Who: "a Pod of the claim", Until: "it has finished, or is gone",
+		By:    []string{"PersistentVolumeClaimVolumeSource.ClaimName", v1alpha1.AnnotationConsumer},
 		Proof: "RootGone: Kubernetes keeps a claim while a Pod uses it. For a disk that is released while its claim exists: Unused",
 	},
 	{
 		Who: "a VolumeSnapshot to be taken of the claim", Until: "it is ready, or is being deleted",
+		By:     []string{"VolumeSnapshotSource.PersistentVolumeClaimName", "VolumeSnapshotContentSource.VolumeHandle"},
 		Proof:  "VolumeUnneeded",
 		volume: Prover.snapshotsToTake,
 	},
 	{
 		Who: "a claim that is Bound to a promise, to be cloned from the claim or restored from the VolumeSnapshot", Until: "it has a disk, or is being deleted",
+		By:    []string{v1alpha1.AnnotationSource},
 		Proof: "VolumeUnneeded, SnapshotUnneeded",
 		volume: func(p Prover, ctx context.Context, r root) ([]string, error) {
 			return p.claimsToFill(ctx, r, datasource.OfClaim(r.Name))
@@ -65,18 +72,22 @@ var Needs = []Need{
 	},
 	{
 		Who: "a claim that is not bound yet, to be cloned or restored", Until: "it is bound, or is gone",
+		By:    []string{"PersistentVolumeClaimSpec.DataSource", "PersistentVolumeClaimSpec.DataSourceRef"},
 		Proof: "as in a single cluster: the host's snapshot-controller keeps the VolumeSnapshot, and the member's provisioner keeps the claim that it clones",
 	},
 	{
 		Who: "a copy of a shared volume, in another member", Until: "shared_pv has removed it, and its record on the host PV",
+		By:    []string{v1alpha1.FinalizerCopyPrefix, v1alpha1.AnnotationCopyOf, v1alpha1.AnnotationCopyOfUID, v1alpha1.AnnotationCopyFor},
 		Proof: "HostReleased: the record",
 	},
 	{
 		Who: "`kubectl xylem move`, for the disk that it moves the data from", Until: "the user confirms the end of the move",
+		By:    []string{v1alpha1.LabelMove, v1alpha1.AnnotationMoveClaim, v1alpha1.AnnotationMovePolicy, v1alpha1.AnnotationMoveRestores, v1alpha1.AnnotationMoveRun},
 		Proof: "HostReleased: the host PV's policy is Retain during a move",
 	},
 	{
 		Who: "a host PV of the same claim, or one that represents the volume", Until: "it has ended with policy Delete, or is gone",
+		By:    []string{"PersistentVolumeSpec.ClaimRef", "CSIPersistentVolumeSource.VolumeHandle", v1alpha1.AnnotationVolume},
 		Proof: "NotMirrored",
 	},
 }

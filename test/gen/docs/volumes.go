@@ -42,7 +42,7 @@ func volumesPage() ([]byte, error) {
 	var b strings.Builder
 	b.WriteString(volumesIntro + lifecycle.Page() + needsIntro)
 	for _, need := range proof.Needs {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", need.Who, need.Until, need.Proof)
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", need.Who, strings.Join(need.By, "`, `"), need.Until, need.Proof)
 	}
 	return []byte(b.String()), nil
 }
@@ -53,7 +53,8 @@ const needsIntro = `
 
 Before Xylem destroys a volume or a snapshot, each of these needs must have ended. Package guarded requires the proof VolumeUnneeded or
 SnapshotUnneeded for each destruction, besides the evidence above. A feature that uses a volume's data adds a row to proof.Needs.
+TestNeedsAreRegistered fails if a feature uses a field of Kubernetes' APIs, or a key of its own, that no row lists.
 
-| Needed by | until | Proof |
-|---|---|---|
+| Needed by | which refers to it by | until | Proof |
+|---|---|---|---|
 `
