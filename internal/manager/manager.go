@@ -99,6 +99,7 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                              scheme,
 		Cache:                               hostCache(o.Namespace, watches, revision, pods),
+		NewCache:                            indexed,
 		Metrics:                             metricsOptions(o),
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
@@ -251,6 +252,15 @@ func hostCache(namespace string, watches *http.Client, revision *hostrevision.Mo
 			&corev1.PersistentVolume{}:      {Transform: revision.Seen(reduced.Transform)},
 		},
 	}
+}
+
+// indexed creates the host's cache.
+func indexed(config *rest.Config, o cache.Options) (cache.Cache, error) {
+	built, err := cache.New(config, o)
+	if err != nil {
+		return nil, fmt.Errorf("create the host's cache: %w", err)
+	}
+	return index.NewCache(built), nil
 }
 
 // reduceNode drops large fields that kubelets report and Xylem does not read.
