@@ -28,7 +28,9 @@ func (i informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.
 	return i.of[fmt.Sprintf("%T", obj)], nil
 }
 
-func (informers) IndexField(context.Context, client.Object, string, client.IndexerFunc) error { return nil }
+func (informers) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
+	return nil
+}
 
 // listed serves a list.
 type listed struct{ toolscache.ListWatch }

@@ -80,7 +80,7 @@ func (w *whole) tooLarge() error {
 func (w *whole) end() error {
 	if w.json != nil {
 		weight, _ := w.json.Weight()
-		return w.limiter.pace(w.ctx, weight)
+		return w.pace(w.ctx, weight)
 	}
 	weight, err := weigh.Protobuf(w.limiter.object, w.buffer.Bytes(), w.limiter.Answer)
 	w.buffer = bytes.Buffer{}
@@ -90,7 +90,7 @@ func (w *whole) end() error {
 	case err != nil:
 		return w.limiter.malformed(w.what, err)
 	}
-	return w.limiter.pace(w.ctx, weight)
+	return w.pace(w.ctx, weight)
 }
 
 // frames weighs the events of a protobuf watch. A length of four bytes precedes each event
@@ -145,7 +145,7 @@ func (f *frames) next() ([]byte, error) {
 	case err != nil:
 		return nil, f.limiter.malformed(f.what, err)
 	}
-	return frame.Bytes(), f.limiter.pace(f.ctx, weight)
+	return frame.Bytes(), f.pace(f.ctx, weight)
 }
 
 // documents weighs the events of a JSON watch one by one.
@@ -185,7 +185,7 @@ func (d *documents) weigh(data []byte) error {
 		case ended:
 			d.json = weigh.NewJSON(d.limiter.shapes)
 			d.drop()
-			if err := d.limiter.pace(d.ctx, weight); err != nil {
+			if err := d.pace(d.ctx, weight); err != nil {
 				return err
 			}
 		}
