@@ -48,7 +48,7 @@ func Transform(obj any) (any, error) {
 
 // Claim makes a claim share equal values with other objects. Do not modify the claim afterwards.
 func Claim(claim *corev1.PersistentVolumeClaim) {
-	claim.Labels = labels(claim.Labels)
+	claim.Labels = sharedMap("labels", claim.Labels)
 	claim.Annotations = annotations(claim.Annotations)
 	claim.Namespace = Text(claim.Namespace)
 	claim.Finalizers = texts(claim.Finalizers)
@@ -63,7 +63,7 @@ func Claim(claim *corev1.PersistentVolumeClaim) {
 
 // Volume makes a PV share equal values with other objects. Do not modify the PV afterwards.
 func Volume(pv *corev1.PersistentVolume) {
-	pv.Labels = labels(pv.Labels)
+	pv.Labels = sharedMap("labels", pv.Labels)
 	pv.Annotations = annotations(pv.Annotations)
 	pv.Finalizers = texts(pv.Finalizers)
 	pv.Spec.AccessModes = texts(pv.Spec.AccessModes)
@@ -96,8 +96,8 @@ func texts[S ~string](values []S) []S {
 	return shared(keyOf("texts", parts...), values)
 }
 
-// labels shares a label map. Usually, all objects from one source have the same labels.
-func labels(of map[string]string) map[string]string {
+// sharedMap shares a map. Usually, all objects from one source have the same labels.
+func sharedMap(kind string, of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
 	}
@@ -105,7 +105,7 @@ func labels(of map[string]string) map[string]string {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		parts = append(parts, key, of[key])
 	}
-	return shared(keyOf("labels", parts...), of)
+	return shared(keyOf(kind, parts...), of)
 }
 
 // own contains the annotations whose values differ for each object.
@@ -115,18 +115,26 @@ var own = map[string]bool{v1alpha1.AnnotationRoot: true, v1alpha1.AnnotationRoot
 // that many objects share are usually shorter.
 const shortest = 128
 
+// annotations shares the texts of annotations, and the whole map if no value is unique to its object. This is the
+// case for most claims in the host.
 func annotations(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
 	}
 	slim := make(map[string]string, len(of))
+	unique := false
 	for key, value := range of {
-		if !own[key] && len(value) < shortest {
+		if own[key] || len(value) >= shortest {
+			unique = true
+		} else {
 			value = Text(value)
 		}
 		slim[Text(key)] = value
 	}
-	return slim
+	if unique {
+		return slim
+	}
+	return sharedMap("annotations", slim)
 }
 
 // Resources shares an equal list of quantities.
