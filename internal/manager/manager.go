@@ -31,6 +31,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/orphan"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/manager/leadership"
@@ -124,7 +125,7 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	w := wiring{
 		asking: asking, mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
 		book: account.NewBook(), mirrors: account.NewMirrors(mgr.GetCache(), live), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
-		snapshots: route.NewOptional(), clock: clock.RealClock{},
+		snapshots: route.NewOptional(), clock: clock.RealClock{}, inventories: orphan.NewSlots(),
 	}
 	if err := w.add(ctx); err != nil {
 		return err
