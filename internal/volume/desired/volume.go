@@ -159,6 +159,9 @@ func changed(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume))
 	after := *pv
 	after.Labels, after.Annotations, after.Finalizers = maps.Clone(pv.Labels), maps.Clone(pv.Annotations), slices.Clone(pv.Finalizers)
 	change(&after)
+	if maps.Equal(pv.Labels, after.Labels) && maps.Equal(pv.Annotations, after.Annotations) && slices.Equal(pv.Finalizers, after.Finalizers) {
+		after.Labels, after.Annotations, after.Finalizers = pv.Labels, pv.Annotations, pv.Finalizers
+	}
 	// reflect.DeepEqual is fast because it skips equal pointers.
 	if reflect.DeepEqual(pv, &after) || equality.Semantic.DeepEqual(pv, &after) {
 		return nil
