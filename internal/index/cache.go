@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"reflect"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -23,6 +24,9 @@ import (
 type Cache struct {
 	cache.Cache
 	lookups map[lookupID]lookup
+
+	mu        sync.Mutex
+	informers map[toolscache.SharedIndexInformer]*handlers
 }
 
 type lookupID struct {
@@ -48,7 +52,9 @@ var setsOf = map[string]int{
 }
 
 // NewCache wraps a cache. Add indexes only before it starts.
-func NewCache(c cache.Cache) *Cache { return &Cache{Cache: c, lookups: map[lookupID]lookup{}} }
+func NewCache(c cache.Cache) *Cache {
+	return &Cache{Cache: c, lookups: map[lookupID]lookup{}, informers: map[toolscache.SharedIndexInformer]*handlers{}}
+}
 
 // IndexField implements client.FieldIndexer.
 func (c *Cache) IndexField(ctx context.Context, obj client.Object, name string, extract client.IndexerFunc) error {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,6 +68,85 @@ func memberCache(t *testing.T, volumes []corev1.PersistentVolume, claims []corev
 				t.Fatal("not synced")
 			}
 		}
+	}
+}
+
+// names is a handler that records the names of volumes.
+type names struct {
+	mu    sync.Mutex
+	added map[string]int
+	gone  chan string
+}
+
+func (n *names) OnAdd(obj any, _ bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.added[obj.(*corev1.PersistentVolume).Name]++
+}
+
+func (*names) OnUpdate(_, _ any) {}
+
+func (n *names) OnDelete(obj any) { n.gone <- obj.(*corev1.PersistentVolume).Name }
+
+func (n *names) seen() map[string]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.added)
+}
+
+// Each handler receives all objects once, whether it was added before or after the start, and later events until it
+// is removed.
+func TestCacheHandlers(t *testing.T) {
+	events := watch.NewFake()
+	informer := toolscache.NewSharedIndexInformer(&listed{toolscache.ListWatch{
+		ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+			return &corev1.PersistentVolumeList{Items: []corev1.PersistentVolume{volumeOf(0), volumeOf(1)}}, nil
+		},
+		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return events, nil },
+	}}, &corev1.PersistentVolume{}, 0, toolscache.Indexers{})
+	c := NewCache(informers{of: map[string]toolscache.SharedIndexInformer{"*v1.PersistentVolume": informer}})
+	found, err := c.GetInformer(t.Context(), &corev1.PersistentVolume{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func() (*names, toolscache.ResourceEventHandlerRegistration) {
+		n := &names{added: map[string]int{}, gone: make(chan string, 1)}
+		handle, err := found.AddEventHandlerWithOptions(n, toolscache.HandlerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n, handle
+	}
+	before, handle := add()
+	if handle.HasSynced() {
+		t.Error("the handler has synced before the informer started")
+	}
+	go informer.RunWithContext(t.Context())
+	if !toolscache.WaitForCacheSync(t.Context().Done(), handle.HasSynced) {
+		t.Fatal("not synced")
+	}
+	removed, ends := add()
+	after, _ := add()
+	if err := found.RemoveEventHandler(ends); err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range map[string]*names{"before": before, "after": after, "removed": removed} {
+		if diff := cmp.Diff(map[string]int{"pv-0": 1, "pv-1": 1}, n.seen()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	gone := volumeOf(0)
+	events.Delete(&gone)
+	for _, n := range []*names{before, after} {
+		if name := <-n.gone; name != "pv-0" {
+			t.Errorf("%s was deleted", name)
+		}
+	}
+	if len(removed.gone) > 0 {
+		t.Error("a removed handler received an event")
+	}
+	if again, err := c.GetInformer(t.Context(), &corev1.PersistentVolume{}); err != nil || again != found {
+		t.Errorf("got another informer, %v", err)
 	}
 }
 
