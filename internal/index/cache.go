@@ -36,7 +36,7 @@ type lookupID struct {
 
 type lookup struct {
 	extract  client.IndexerFunc
-	sets     int // 0 if each key has its own set
+	sets     uint64 // 0 if each key has its own set
 	object   client.Object
 	informer toolscache.SharedIndexInformer
 }
@@ -46,7 +46,7 @@ const hostSets, memberSets = 1 << 13, 1 << 9
 
 // setsOf contains the indexes in which few objects have the same key and namespace. A lookup must name the
 // namespace.
-var setsOf = map[string]int{
+var setsOf = map[string]uint64{
 	podsByClaim: hostSets, volumesByLeaf: hostSets, volumesByClaim: hostSets, importsByLeaf: hostSets, promisesByClaim: hostSets,
 	volumesByClaimID: memberSets, volumesByRootID: memberSets,
 }
@@ -164,7 +164,7 @@ func (l lookup) value(namespace, key string) string {
 	if l.sets == 0 {
 		return namespace + "/" + key
 	}
-	set := (maphash.String(seed, namespace) + 31*maphash.String(seed, key)) % uint64(l.sets)
+	set := (maphash.String(seed, namespace) + 31*maphash.String(seed, key)) % l.sets
 	return setNames[2*set : 2*set+2]
 }
 
@@ -174,7 +174,7 @@ var seed = maphash.MakeSeed()
 var setNames = func() string {
 	names := make([]byte, 0, 2*hostSets)
 	for i := range hostSets {
-		names = append(names, byte(i>>8), byte(i)) //nolint:gosec // the two bytes of the number
+		names = append(names, byte(i>>8), byte(i))
 	}
 	return string(names)
 }()

@@ -43,8 +43,8 @@ func (*listed) IsWatchListSemanticsUnSupported() bool { return true }
 
 func informerOf(list runtime.Object, kind runtime.Object) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(&listed{toolscache.ListWatch{
-		ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return list, nil },
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 	}}, kind, 0, toolscache.Indexers{})
 }
 
@@ -99,10 +99,10 @@ func (n *names) seen() map[string]int {
 func TestCacheHandlers(t *testing.T) {
 	events := watch.NewFake()
 	informer := toolscache.NewSharedIndexInformer(&listed{toolscache.ListWatch{
-		ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return &corev1.PersistentVolumeList{Items: []corev1.PersistentVolume{volumeOf(0), volumeOf(1)}}, nil
 		},
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return events, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
 	}}, &corev1.PersistentVolume{}, 0, toolscache.Indexers{})
 	c := NewCache(informers{of: map[string]toolscache.SharedIndexInformer{"*v1.PersistentVolume": informer}})
 	found, err := c.GetInformer(t.Context(), &corev1.PersistentVolume{})

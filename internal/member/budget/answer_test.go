@@ -23,7 +23,7 @@ func TestFenceDoesNotWait(t *testing.T) {
 	limiter := NewLimiter(DefaultLimits, clientgoscheme.Scheme)
 	const deadline = time.Minute
 	for range 2 * deadline / time.Second { // decodeBurst is more than decodeRate allows in a second
-		limiter.decoded.ReserveN(time.Now(), decodeBurst) //nolint:forbidigo // the limiter uses this clock
+		limiter.decoded.ReserveN(time.Now(), decodeBurst)
 	}
 	for name, tc := range map[string]struct{ fence, waits bool }{"the fence": {fence: true}, "other requests": {waits: true}} {
 		t.Run(name, func(t *testing.T) {
