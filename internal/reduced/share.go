@@ -54,9 +54,9 @@ func Claim(claim *corev1.PersistentVolumeClaim) {
 	claim.Finalizers = texts(claim.Finalizers)
 	claim.Spec.AccessModes = texts(claim.Spec.AccessModes)
 	claim.Spec.Resources.Requests = Resources(claim.Spec.Resources.Requests)
-	if class := claim.Spec.StorageClassName; class != nil {
-		*class = Text(*class)
-	}
+	claim.Spec.StorageClassName = pointer("class", claim.Spec.StorageClassName)
+	claim.Spec.VolumeMode = pointer("mode", claim.Spec.VolumeMode)
+	claim.Status.Phase = corev1.PersistentVolumeClaimPhase(Text(string(claim.Status.Phase)))
 	claim.Status.AccessModes = texts(claim.Status.AccessModes)
 	claim.Status.Capacity = Resources(claim.Status.Capacity)
 }
@@ -71,7 +71,11 @@ func Volume(pv *corev1.PersistentVolume) {
 	pv.Spec.StorageClassName = Text(pv.Spec.StorageClassName)
 	if csi := pv.Spec.CSI; csi != nil {
 		csi.Driver, csi.FSType = Text(csi.Driver), Text(csi.FSType)
+		csi.VolumeAttributes = attributes(csi.VolumeAttributes)
 	}
+	pv.Spec.VolumeMode = pointer("mode", pv.Spec.VolumeMode)
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimPolicy(Text(string(pv.Spec.PersistentVolumeReclaimPolicy)))
+	pv.Status.Phase = corev1.PersistentVolumePhase(Text(string(pv.Status.Phase)))
 	if pv.Spec.NodeAffinity != nil {
 		if encoded, err := pv.Spec.NodeAffinity.Marshal(); err == nil {
 			pv.Spec.NodeAffinity = shared("affinity "+string(encoded), pv.Spec.NodeAffinity)
@@ -84,6 +88,29 @@ func Volume(pv *corev1.PersistentVolume) {
 
 // keyOf returns a key that is the same for equal values of a kind.
 func keyOf(kind string, parts ...string) string { return kind + "\x00" + strings.Join(parts, "\x00") }
+
+// pointer shares a pointer to a text.
+func pointer[S ~string](kind string, of *S) *S {
+	if of == nil {
+		return nil
+	}
+	return shared(keyOf(kind, string(*of)), of)
+}
+
+// attributes shares the keys of a volume's attributes. Most values differ for each volume.
+func attributes(of map[string]string) map[string]string {
+	if len(of) == 0 {
+		return of
+	}
+	slim := make(map[string]string, len(of))
+	for key, value := range of {
+		if key == v1alpha1.AttributeDriver {
+			value = Text(value)
+		}
+		slim[Text(key)] = value
+	}
+	return slim
+}
 
 func texts[S ~string](values []S) []S {
 	if len(values) == 0 {
