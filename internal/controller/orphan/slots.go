@@ -11,9 +11,9 @@ const (
 	// concurrent is the number of inventories that run at the same time. Each decodes all of a member's volumes.
 	// After a restart, all members' inventories together would take hundreds of MiB of memory, while the
 	// controllers start.
-	concurrent = 2
+	concurrent = 4
 	// longestWait is the maximum delay of an inventory by those of other members, which may respond slowly (I7).
-	longestWait = 20 * time.Second
+	longestWait = time.Minute
 )
 
 // Slots limits how many inventories run at the same time.
