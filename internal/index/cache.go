@@ -42,7 +42,7 @@ type lookup struct {
 }
 
 // The number of sets of an index in the host and in a member.
-const hostSets, memberSets = 1 << 14, 1 << 9
+const hostSets, memberSets = 1 << 13, 1 << 9
 
 // setsOf contains the indexes in which few objects have the same key and namespace. A lookup must name the
 // namespace.
