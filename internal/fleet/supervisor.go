@@ -362,12 +362,12 @@ func (s *supervisor) fence(ctx context.Context, r Registration, c *member.Connec
 	}
 	if fence == nil {
 		fence = fencing.New(fencing.Options{
-			Clock: s.fleet.clock, Member: c.Live, Host: s.fleet.HostLive, Namespace: s.fleet.Namespace, HostID: s.fleet.HostID,
+			Clock: s.fleet.clock, Member: c.Fence, Host: s.fleet.HostLive, Namespace: s.fleet.Namespace, HostID: s.fleet.HostID,
 			ClusterID: r.ClusterID, Identity: holder, Duration: s.fleet.FenceDuration, Revision: s.fleet.Revision,
 		})
 		s.fences[r.ClusterID] = fence
 	}
-	fence.Through(c.Live, c.Bearer.Now)
+	fence.Through(c.Fence, c.Bearer.Now)
 	return fence
 }
 

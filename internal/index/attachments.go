@@ -22,7 +22,7 @@ func SetupAttachments(ctx context.Context, indexer client.FieldIndexer) error {
 // AttachmentsOf returns the VolumeAttachments that name one of the member's PVs.
 func AttachmentsOf(ctx context.Context, r client.Reader, volume string) ([]storagev1.VolumeAttachment, error) {
 	var list storagev1.VolumeAttachmentList
-	if err := r.List(ctx, &list, client.MatchingFields{attachmentsByVolume: volume}, ReadOnly); err != nil {
+	if err := r.List(ctx, &list, where{attachmentsByVolume, volume, ""}); err != nil {
 		return nil, fmt.Errorf("list the VolumeAttachments of volume %s: %w", volume, err)
 	}
 	return list.Items, nil

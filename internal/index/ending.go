@@ -56,8 +56,8 @@ func endingAt(ctx context.Context, r client.Reader, storage, pods string) (Endin
 	var claims corev1.PersistentVolumeClaimList
 	var volumes corev1.PersistentVolumeList
 	var podList corev1.PodList
-	list := func(into client.ObjectList, kind, where string) error {
-		if err := r.List(ctx, into, client.MatchingFields{ending: where}, ReadOnly); err != nil {
+	list := func(into client.ObjectList, kind, of string) error {
+		if err := r.List(ctx, into, where{ending, of, ""}); err != nil {
 			return fmt.Errorf("list the %s that are being deleted or reclaimed: %w", kind, err)
 		}
 		return nil

@@ -96,7 +96,7 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 // two if Xylem rejects the second.
 func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
-	if err := r.List(ctx, &list, client.MatchingFields{registrationsByCluster: clusterID}, ReadOnly); err != nil {
+	if err := r.List(ctx, &list, where{registrationsByCluster, clusterID, ""}); err != nil {
 		return nil, fmt.Errorf("list the registrations of cluster %s: %w", clusterID, err)
 	}
 	return list.Items, nil
@@ -105,7 +105,7 @@ func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]
 // PromiseOf returns the promise whose claimRef names a claim. It returns nil if none exists, or if
 // a user created several.
 func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.PersistentVolume, error) {
-	found, err := volumes(ctx, r, client.MatchingFields{promisesByClaim: string(claim)})
+	found, err := volumes(ctx, r, where{promisesByClaim, string(claim), ""})
 	if err != nil || len(found) != 1 {
 		return nil, err
 	}
@@ -114,12 +114,12 @@ func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.P
 
 // PromisesIn returns a cluster's promises without a disk.
 func PromisesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{promisesByPlace: clusterID})
+	return volumes(ctx, r, where{promisesByPlace, clusterID, ""})
 }
 
 // WaitingForClass returns the unbound claims of a class.
 func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
-	return claims(ctx, r, client.MatchingFields{claimsByClass: class})
+	return claims(ctx, r, where{claimsByClass, class, ""})
 }
 
 // Waiting returns the unbound claims that have a class.
@@ -134,7 +134,7 @@ func WaitingWithAnnotatedClass(ctx context.Context, r client.Reader) ([]corev1.P
 
 // WaitingIn returns a namespace's unbound claims that have a class.
 func WaitingIn(ctx context.Context, r client.Reader, namespace string) ([]corev1.PersistentVolumeClaim, error) {
-	return claims(ctx, r, client.InNamespace(namespace), client.MatchingFields{claimsByClass: anyClass})
+	return claims(ctx, r, where{claimsByClass, anyClass, namespace})
 }
 
 // Namespace reads a host namespace, for the registrations' namespace rules.
@@ -145,54 +145,54 @@ func Namespace(ctx context.Context, r client.Reader, name string) (placement.Nam
 
 // PodsOfClaim returns the host's Pods that use a claim, including finished ones.
 func PodsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.Pod, error) {
-	return pods(ctx, r, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name})
+	return pods(ctx, r, where{podsByClaim, claim.Name, claim.Namespace})
 }
 
 // PodsOfReference returns the host's Pods that refer to a ConfigMap or Secret.
 func PodsOfReference(ctx context.Context, r client.Reader, kind string, key types.NamespacedName) ([]corev1.Pod, error) {
-	return pods(ctx, r, client.InNamespace(key.Namespace), client.MatchingFields{podsByReference: kind + "/" + key.Name})
+	return pods(ctx, r, where{podsByReference, kind + "/" + key.Name, key.Namespace})
 }
 
 // PodsOnNode returns the host's Pods that are bound to a node.
 func PodsOnNode(ctx context.Context, r client.Reader, node string) ([]corev1.Pod, error) {
-	return pods(ctx, r, client.MatchingFields{podsByNode: node})
+	return pods(ctx, r, where{podsByNode, node, ""})
 }
 
 // ClaimsPlacedIn returns the root claims whose placed-in annotation names a cluster ID.
 func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolumeClaim, error) {
-	return claims(ctx, r, client.MatchingFields{claimsByPlace: clusterID})
+	return claims(ctx, r, where{claimsByPlace, clusterID, ""})
 }
 
 // VolumesOfLeaf returns the host PVs that represent one leaf PV. This is one PV, unless a user
 // created another.
 func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{volumesByLeaf: clusterID + "/" + leaf})
+	return volumes(ctx, r, where{volumesByLeaf, clusterID + "/" + leaf, ""})
 }
 
 // VolumesIn returns the host PVs whose leaf volume is in a cluster.
 func VolumesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{volumesByPlace: clusterID})
+	return volumes(ctx, r, where{volumesByPlace, clusterID, ""})
 }
 
 // VolumesCopiedIn returns the host PVs of other members' shared volumes of which a cluster has, or
 // may have, a copy.
 func VolumesCopiedIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{volumesByCopies: clusterID})
+	return volumes(ctx, r, where{volumesByCopies, clusterID, ""})
 }
 
 // ImportsOf returns the unrecorded host PVs that request a leaf PV.
 func ImportsOf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{importsByLeaf: clusterID + "/" + leaf})
+	return volumes(ctx, r, where{importsByLeaf, clusterID + "/" + leaf, ""})
 }
 
 // ImportsIn returns the unrecorded host PVs that request any leaf PV of a cluster.
 func ImportsIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{importsByPlace: clusterID})
+	return volumes(ctx, r, where{importsByPlace, clusterID, ""})
 }
 
 // VolumesOfClaim returns the host PVs for member volumes whose claimRef names a claim.
 func VolumesOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{volumesByClaim: claim.String()})
+	return volumes(ctx, r, where{volumesByClaim, claim.String(), ""})
 }
 
 // referenceKeys returns no keys for a Pod with too many references, so that no controller follows them.

@@ -51,25 +51,25 @@ func nonEmpty(key string) []string {
 	return []string{key}
 }
 
-func claims(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]corev1.PersistentVolumeClaim, error) {
+func claims(ctx context.Context, r client.Reader, by where) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
-	if err := r.List(ctx, &list, append(opts, ReadOnly)...); err != nil {
+	if err := r.List(ctx, &list, by); err != nil {
 		return nil, fmt.Errorf("list PersistentVolumeClaims: %w", err)
 	}
 	return list.Items, nil
 }
 
-func pods(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]corev1.Pod, error) {
+func pods(ctx context.Context, r client.Reader, by where) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.List(ctx, &list, append(opts, ReadOnly)...); err != nil {
+	if err := r.List(ctx, &list, by); err != nil {
 		return nil, fmt.Errorf("list Pods: %w", err)
 	}
 	return list.Items, nil
 }
 
-func volumes(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]corev1.PersistentVolume, error) {
+func volumes(ctx context.Context, r client.Reader, by where) ([]corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
-	if err := r.List(ctx, &list, append(opts, ReadOnly)...); err != nil {
+	if err := r.List(ctx, &list, by); err != nil {
 		return nil, fmt.Errorf("list PersistentVolumes: %w", err)
 	}
 	return list.Items, nil

@@ -39,7 +39,7 @@ func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
 // EventsOf returns the member's Warning events for an object.
 func EventsOf(ctx context.Context, r client.Reader, namespace string, uid types.UID) ([]corev1.Event, error) {
 	var list corev1.EventList
-	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{eventsByObject: string(uid)}, ReadOnly); err != nil {
+	if err := r.List(ctx, &list, where{eventsByObject, string(uid), namespace}); err != nil {
 		return nil, fmt.Errorf("list the events of object %s: %w", uid, err)
 	}
 	return list.Items, nil
@@ -47,12 +47,12 @@ func EventsOf(ctx context.Context, r client.Reader, namespace string, uid types.
 
 // VolumesForClaim returns the member's PVs whose claimRef contains a claim's UID.
 func VolumesForClaim(ctx context.Context, r client.Reader, claim types.UID) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{volumesByClaimID: string(claim)})
+	return volumes(ctx, r, where{volumesByClaimID, string(claim), ""})
 }
 
 // VolumesOfRoot returns the member's PVs that are stamped for a root claim, by the claim's UID.
 func VolumesOfRoot(ctx context.Context, r client.Reader, root types.UID) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{volumesByRootID: string(root)})
+	return volumes(ctx, r, where{volumesByRootID, string(root), ""})
 }
 
 func classOf(capacity *storagev1.CSIStorageCapacity) string { return capacity.StorageClassName }
@@ -61,7 +61,7 @@ func classOf(capacity *storagev1.CSIStorageCapacity) string { return capacity.St
 // the host, Xylem publishes them for members.
 func SegmentsOf(ctx context.Context, r client.Reader, class string) ([]storagev1.CSIStorageCapacity, error) {
 	var list storagev1.CSIStorageCapacityList
-	if err := r.List(ctx, &list, client.MatchingFields{segmentsByClass: class}, ReadOnly); err != nil {
+	if err := r.List(ctx, &list, where{segmentsByClass, class, ""}); err != nil {
 		return nil, fmt.Errorf("list the CSIStorageCapacities of class %s: %w", class, err)
 	}
 	return list.Items, nil
@@ -70,7 +70,7 @@ func SegmentsOf(ctx context.Context, r client.Reader, class string) ([]storagev1
 // CopiesOf returns the member's claims and PVs that are stamped as copies of the volume that a host
 // PV represents, by the host PV's name.
 func CopiesOf(ctx context.Context, r client.Reader, host string) ([]corev1.PersistentVolumeClaim, []corev1.PersistentVolume, error) {
-	of := client.MatchingFields{copiesByVolume: host}
+	of := where{copiesByVolume, host, ""}
 	found, err := claims(ctx, r, of)
 	if err != nil {
 		return nil, nil, err

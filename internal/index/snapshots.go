@@ -28,7 +28,7 @@ func SetupSnapshots(ctx context.Context, indexer client.FieldIndexer) error {
 // LeafSnapshotsOf returns the member's VolumeSnapshots that are stamped with a root UID.
 func LeafSnapshotsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
-	if err := r.List(ctx, &list, client.MatchingFields{snapshotsByRootID: string(root)}, ReadOnly); err != nil {
+	if err := r.List(ctx, &list, where{snapshotsByRootID, string(root), ""}); err != nil {
 		return nil, fmt.Errorf("list the leaf snapshots of %s: %w", root, err)
 	}
 	return list.Items, nil
@@ -37,7 +37,7 @@ func LeafSnapshotsOf(ctx context.Context, r client.Reader, root types.UID) ([]sn
 // LeafContentsOf returns the member's contents that are stamped with a root UID.
 func LeafContentsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshotContent, error) {
 	var list snapshotv1.VolumeSnapshotContentList
-	if err := r.List(ctx, &list, client.MatchingFields{snapshotsByRootID: string(root)}, ReadOnly); err != nil {
+	if err := r.List(ctx, &list, where{snapshotsByRootID, string(root), ""}); err != nil {
 		return nil, fmt.Errorf("list the leaf contents of %s: %w", root, err)
 	}
 	return list.Items, nil

@@ -26,7 +26,7 @@ func waitingSource(claim *corev1.PersistentVolumeClaim) string {
 // ClaimsFrom returns a namespace's claims whose volume may still be created from the source with
 // the given datasource.Key. They are not bound yet, or are bound to a promise.
 func ClaimsFrom(ctx context.Context, r client.Reader, namespace, source string) ([]corev1.PersistentVolumeClaim, error) {
-	return claims(ctx, r, client.InNamespace(namespace), client.MatchingFields{claimsBySource: source})
+	return claims(ctx, r, where{claimsBySource, source, namespace})
 }
 
 // Served reports whether a cluster serves snapshots. It returns an error while this is not known.

@@ -31,6 +31,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/orphan"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/manager/leadership"
@@ -99,6 +100,7 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                              scheme,
 		Cache:                               hostCache(o.Namespace, watches, revision, pods),
+		NewCache:                            indexed,
 		Metrics:                             metricsOptions(o),
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
@@ -123,7 +125,7 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	w := wiring{
 		asking: asking, mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
 		book: account.NewBook(), mirrors: account.NewMirrors(mgr.GetCache(), live), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
-		snapshots: route.NewOptional(), clock: clock.RealClock{},
+		snapshots: route.NewOptional(), clock: clock.RealClock{}, inventories: orphan.NewSlots(),
 	}
 	if err := w.add(ctx); err != nil {
 		return err
@@ -251,6 +253,15 @@ func hostCache(namespace string, watches *http.Client, revision *hostrevision.Mo
 			&corev1.PersistentVolume{}:      {Transform: revision.Seen(reduced.Transform)},
 		},
 	}
+}
+
+// indexed creates the host's cache.
+func indexed(config *rest.Config, o cache.Options) (cache.Cache, error) {
+	built, err := cache.New(config, o)
+	if err != nil {
+		return nil, fmt.Errorf("create the host's cache: %w", err)
+	}
+	return index.NewCache(built), nil
 }
 
 // reduceNode drops large fields that kubelets report and Xylem does not read.

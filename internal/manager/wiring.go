@@ -94,7 +94,8 @@ type wiring struct {
 	// records stores what Xylem releases in members. add creates it.
 	records *hostrecord.Records
 	// others returns the other members in the fleet. add sets it when it creates the fleet.
-	others func(context.Context, mirror.Member) ([]placing.Other, error)
+	others      func(context.Context, mirror.Member) ([]placing.Other, error)
+	inventories orphan.Slots
 	// exports exports the traces of claims. It is nil without a tracing endpoint.
 	exports *claimtrace.Exports
 }
@@ -208,7 +209,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return leafpv.Setup(link, leafpv.Options{Book: w.book, Mirrors: w.mirrors})
 		},
 		func(link *member.Link) error {
-			return orphan.Setup(link, orphan.Options{Book: w.book, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace})
+			return orphan.Setup(link, orphan.Options{Book: w.book, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace, Slots: w.inventories})
 		},
 		func(link *member.Link) error { return stuck.Setup(link, w.book) },
 		leafnode.Setup,

@@ -31,8 +31,8 @@ const CallTimeout = 10 * time.Second
 
 // Connection is one transport to a member, and the clients that use it.
 type Connection struct {
-	Config    *rest.Config
-	transport *http.Transport
+	Config     *rest.Config
+	transports []*http.Transport
 	// wrapped is the transport without a token. Bearer holds the token.
 	wrapped http.RoundTripper
 	Bearer  *budget.Bearer
@@ -40,9 +40,10 @@ type Connection struct {
 	Limiter *budget.Limiter
 	// calls has a timeout. Watches, which the caches use, has none.
 	calls, Watches *http.Client
-	// Live reads and writes directly, bypassing caches.
-	Live      client.Client
-	Discovery discovery.DiscoveryInterface
+	// Live reads and writes directly, bypassing caches. Fence does so for the fence, over its own connection
+	// and with its own budget: behind the lists of a large member, renewals would be too late.
+	Live, Fence client.Client
+	Discovery   discovery.DiscoveryInterface
 	// Metadata lists kinds that are not in the scheme.
 	Metadata metadata.Interface
 	// Streams opens log streams and connections to the member's Pods.
@@ -71,30 +72,37 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	// The link has its own transport, not one of client-go's shared ones, because it closes the
 	// connections when it ends. SetTransportDefaults adds HTTP/2 health checks of idle connections,
 	// so watches also detect a dead peer.
-	transport := utilnet.SetTransportDefaults(&http.Transport{
-		TLSClientConfig:        tlsConfig,
-		TLSHandshakeTimeout:    access.DialTimeout,
-		MaxIdleConnsPerHost:    25,
-		MaxResponseHeaderBytes: budget.HeaderLimit,
-		Proxy:                  way.Proxy,
-		DialContext:            way.Dial,
-	})
-	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
-	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
+	var transports []*http.Transport
+	var wrapped [2]http.RoundTripper
+	for i := range wrapped {
+		transports = append(transports, utilnet.SetTransportDefaults(&http.Transport{
+			TLSClientConfig:        tlsConfig.Clone(), // SetTransportDefaults changes it
+			TLSHandshakeTimeout:    access.DialTimeout,
+			MaxIdleConnsPerHost:    25,
+			MaxResponseHeaderBytes: budget.HeaderLimit,
+			Proxy:                  way.Proxy,
+			DialContext:            way.Dial,
+		}))
+		if wrapped[i], err = rest.HTTPWrappersForConfig(config, transports[i]); err != nil {
+			return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
+		}
 	}
 	limiter := budget.NewLimiter(limits, scheme)
 	made := &Connection{
-		Limiter:   limiter,
-		Config:    config,
-		transport: transport,
-		wrapped:   wrapped,
-		Bearer:    bearer,
-		calls:     &http.Client{Transport: budget.Answers{Next: wrapped, Bearer: bearer, Limiter: limiter}, Timeout: timeout, CheckRedirect: stay},
-		Watches:   &http.Client{Transport: budget.Answers{Next: wrapped, Bearer: bearer, Limiter: limiter}, CheckRedirect: stay},
+		Limiter:    limiter,
+		Config:     config,
+		transports: transports,
+		wrapped:    wrapped[0],
+		Bearer:     bearer,
+		calls:      &http.Client{Transport: budget.Answers{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, Timeout: timeout, CheckRedirect: stay},
+		Watches:    &http.Client{Transport: budget.Answers{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, CheckRedirect: stay},
 	}
 	if made.Live, err = client.New(config, client.Options{HTTPClient: made.calls, Scheme: scheme, Mapper: Mapper()}); err != nil {
 		return nil, fmt.Errorf("create a client: %w", err)
+	}
+	renewing := &http.Client{Transport: budget.Answers{Next: wrapped[1], Bearer: bearer, Limiter: limiter, Fence: true}, Timeout: timeout, CheckRedirect: stay}
+	if made.Fence, err = client.New(config, client.Options{HTTPClient: renewing, Scheme: scheme, Mapper: Mapper()}); err != nil {
+		return nil, fmt.Errorf("create a client for the fence: %w", err)
 	}
 	if made.Discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, made.calls); err != nil {
 		return nil, fmt.Errorf("create a discovery client: %w", err)
@@ -113,7 +121,11 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close closes the idle connections.
-func (c *Connection) Close() { c.transport.CloseIdleConnections() }
+func (c *Connection) Close() {
+	for _, transport := range c.transports {
+		transport.CloseIdleConnections()
+	}
+}
 
 // Identity identifies a member.
 type Identity struct {

@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/events"
@@ -105,6 +106,8 @@ type Link struct {
 
 	// waiting shares the live lists of Proof.
 	waiting batch.Reads[string, []corev1.PersistentVolumeClaim]
+	// recorded does the same for the host's PVs.
+	recorded batch.Reads[struct{}, map[string][]types.UID]
 
 	Limiter     *budget.Limiter
 	Log         logr.Logger
@@ -268,7 +271,7 @@ func (l *Link) Proof() proof.Prover {
 	p := proof.Prover{
 		Member: l.Member, Host: l.Host, HostLive: l.HostLive, Cache: l.Cache, Live: l.Live,
 		Clock: clock.RealClock{}, MayBeRestored: func(leaf metav1.Object) bool { return mirror.Copied(leaf) || l.LastRestores().Predates(leaf) }, MayLackRoot: l.LastRestores().MayLackRoot,
-		Unrestored: l.Unrestored, Waiting: &l.waiting,
+		Unrestored: l.Unrestored, Waiting: &l.waiting, Recorded: &l.recorded,
 	}
 	if p.Unrestored == nil {
 		p.Unrestored = func(context.Context) error { return nil } // unset in controller tests

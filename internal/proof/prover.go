@@ -36,6 +36,8 @@ type Prover struct {
 	Unrestored func(context.Context) error
 	// Waiting shares live lists of a namespace's claims whose volume may still be created from others.
 	Waiting *batch.Reads[string, []corev1.PersistentVolumeClaim]
+	// Recorded shares live lists of the host's PVs, as the UIDs of those that name each leaf PV of the member.
+	Recorded *batch.Reads[struct{}, map[string][]types.UID]
 }
 
 // testify returns a Witness for reads that began at the given time and end now.

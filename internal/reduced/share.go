@@ -48,22 +48,22 @@ func Transform(obj any) (any, error) {
 
 // Claim makes a claim share equal values with other objects. Do not modify the claim afterwards.
 func Claim(claim *corev1.PersistentVolumeClaim) {
-	claim.Labels = labels(claim.Labels)
+	claim.Labels = sharedMap("labels", claim.Labels)
 	claim.Annotations = annotations(claim.Annotations)
 	claim.Namespace = Text(claim.Namespace)
 	claim.Finalizers = texts(claim.Finalizers)
 	claim.Spec.AccessModes = texts(claim.Spec.AccessModes)
 	claim.Spec.Resources.Requests = Resources(claim.Spec.Resources.Requests)
-	if class := claim.Spec.StorageClassName; class != nil {
-		*class = Text(*class)
-	}
+	claim.Spec.StorageClassName = pointer("class", claim.Spec.StorageClassName)
+	claim.Spec.VolumeMode = pointer("mode", claim.Spec.VolumeMode)
+	claim.Status.Phase = corev1.PersistentVolumeClaimPhase(Text(string(claim.Status.Phase)))
 	claim.Status.AccessModes = texts(claim.Status.AccessModes)
 	claim.Status.Capacity = Resources(claim.Status.Capacity)
 }
 
 // Volume makes a PV share equal values with other objects. Do not modify the PV afterwards.
 func Volume(pv *corev1.PersistentVolume) {
-	pv.Labels = labels(pv.Labels)
+	pv.Labels = sharedMap("labels", pv.Labels)
 	pv.Annotations = annotations(pv.Annotations)
 	pv.Finalizers = texts(pv.Finalizers)
 	pv.Spec.AccessModes = texts(pv.Spec.AccessModes)
@@ -71,7 +71,11 @@ func Volume(pv *corev1.PersistentVolume) {
 	pv.Spec.StorageClassName = Text(pv.Spec.StorageClassName)
 	if csi := pv.Spec.CSI; csi != nil {
 		csi.Driver, csi.FSType = Text(csi.Driver), Text(csi.FSType)
+		csi.VolumeAttributes = attributes(csi.VolumeAttributes)
 	}
+	pv.Spec.VolumeMode = pointer("mode", pv.Spec.VolumeMode)
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimPolicy(Text(string(pv.Spec.PersistentVolumeReclaimPolicy)))
+	pv.Status.Phase = corev1.PersistentVolumePhase(Text(string(pv.Status.Phase)))
 	if pv.Spec.NodeAffinity != nil {
 		if encoded, err := pv.Spec.NodeAffinity.Marshal(); err == nil {
 			pv.Spec.NodeAffinity = shared("affinity "+string(encoded), pv.Spec.NodeAffinity)
@@ -85,6 +89,29 @@ func Volume(pv *corev1.PersistentVolume) {
 // keyOf returns a key that is the same for equal values of a kind.
 func keyOf(kind string, parts ...string) string { return kind + "\x00" + strings.Join(parts, "\x00") }
 
+// pointer shares a pointer to a text.
+func pointer[S ~string](kind string, of *S) *S {
+	if of == nil {
+		return nil
+	}
+	return shared(keyOf(kind, string(*of)), of)
+}
+
+// attributes shares the keys of a volume's attributes. Most values differ for each volume.
+func attributes(of map[string]string) map[string]string {
+	if len(of) == 0 {
+		return of
+	}
+	slim := make(map[string]string, len(of))
+	for key, value := range of {
+		if key == v1alpha1.AttributeDriver {
+			value = Text(value)
+		}
+		slim[Text(key)] = value
+	}
+	return slim
+}
+
 func texts[S ~string](values []S) []S {
 	if len(values) == 0 {
 		return values
@@ -96,8 +123,8 @@ func texts[S ~string](values []S) []S {
 	return shared(keyOf("texts", parts...), values)
 }
 
-// labels shares a label map. Usually, all objects from one source have the same labels.
-func labels(of map[string]string) map[string]string {
+// sharedMap shares a map. Usually, all objects from one source have the same labels.
+func sharedMap(kind string, of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
 	}
@@ -105,7 +132,7 @@ func labels(of map[string]string) map[string]string {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		parts = append(parts, key, of[key])
 	}
-	return shared(keyOf("labels", parts...), of)
+	return shared(keyOf(kind, parts...), of)
 }
 
 // own contains the annotations whose values differ for each object.
@@ -115,18 +142,26 @@ var own = map[string]bool{v1alpha1.AnnotationRoot: true, v1alpha1.AnnotationRoot
 // that many objects share are usually shorter.
 const shortest = 128
 
+// annotations shares the texts of annotations, and the whole map if no value is unique to its object. This is the
+// case for most claims in the host.
 func annotations(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
 	}
 	slim := make(map[string]string, len(of))
+	unique := false
 	for key, value := range of {
-		if !own[key] && len(value) < shortest {
+		if own[key] || len(value) >= shortest {
+			unique = true
+		} else {
 			value = Text(value)
 		}
 		slim[Text(key)] = value
 	}
-	return slim
+	if unique {
+		return slim
+	}
+	return sharedMap("annotations", slim)
 }
 
 // Resources shares an equal list of quantities.

@@ -38,7 +38,7 @@ func volume(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 			ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "claim"},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.xylem.io", VolumeHandle: "one/pv"}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.xylem.io", VolumeHandle: "one/pv", VolumeAttributes: map[string]string{"driver": "disk.example.com"}}},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "xylem.io/cluster-id", Operator: corev1.NodeSelectorOpIn, Values: []string{"one"}}},
 			}}}},
@@ -55,6 +55,9 @@ func TestSharingChangesNoValue(t *testing.T) {
 		"the same values as the first claim": func(*corev1.PersistentVolumeClaim) {},
 		"a different size": func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+		},
+		"another class and volume mode": func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.StorageClassName, c.Spec.VolumeMode = ptr.To("Block"), ptr.To(corev1.PersistentVolumeBlock)
 		},
 		"a different label": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "db"} },
 		"different labels with the same concatenated text": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "web", "a": ""} },
@@ -100,12 +103,13 @@ func TestEqualValuesAreShared(t *testing.T) {
 	for name, pair := range map[string][2]any{
 		"labels": {a.Labels, b.Labels}, "requests": {a.Spec.Resources.Requests, b.Status.Capacity},
 		"affinity": {one.Spec.NodeAffinity, two.Spec.NodeAffinity}, "capacity": {one.Spec.Capacity, a.Status.Capacity},
+		"annotations": {one.Annotations, two.Annotations}, "class": {a.Spec.StorageClassName, b.Spec.StorageClassName},
 	} {
 		if reflect.ValueOf(pair[0]).Pointer() != reflect.ValueOf(pair[1]).Pointer() {
 			t.Errorf("%s is not shared", name)
 		}
 	}
 	if reflect.ValueOf(a.Annotations).Pointer() == reflect.ValueOf(b.Annotations).Pointer() {
-		t.Error("objects share annotations although they differ")
+		t.Error("objects share annotations that name their root")
 	}
 }

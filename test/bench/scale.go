@@ -21,6 +21,7 @@ const (
 	heapEach       = "heap KiB per volume"
 	heapMember     = "heap MiB per idle member"
 	restartSeconds = "restart to settled, s"
+	countedSeconds = "restart to all members checked for orphans, s"
 	residentMiB    = "resident MiB, peak"
 )
 
@@ -119,12 +120,14 @@ func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) er
 	if err := r.counted(ctx, volumes); err != nil {
 		return err
 	}
+	counted := time.Now()
 	peak := r.peak() / (1 << 20)
 	if err := r.atRest(ctx, part{scenario: scaleName, repeat: 1, claims: volumes}, name); err != nil {
 		return err
 	}
 	run := r.last(name)
 	run.Values[restartSeconds] = settled.Sub(begin).Seconds()
+	run.Values[countedSeconds] = counted.Sub(begin).Seconds()
 	run.Values[residentMiB] = peak
 	run.Values[heapEach] = (run.Values[heapKiB] - r.last(partIdle).Values[heapKiB]) / float64(volumes)
 	r.b.say("      settled after %.1f s; heap %.1f KiB per volume", run.Values[restartSeconds], run.Values[heapEach])

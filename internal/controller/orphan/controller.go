@@ -33,6 +33,8 @@ type Options struct {
 	Interval time.Duration
 	// Namespace is the manager's namespace in the host, where its records are.
 	Namespace string
+	// Slots are shared by all members.
+	Slots Slots
 }
 
 type sweeper struct {
@@ -68,11 +70,13 @@ func (s *sweeper) run(ctx context.Context, suspicions <-chan struct{}) {
 		served = s.Snapshots.Served()
 	}
 	for {
+		release := s.Slots.acquire(ctx, s.clock)
 		started := s.clock.Now()
 		interval := s.Interval
 		if err := s.account(ctx); err != nil {
 			interval = min(again, s.Interval)
 		}
+		release()
 		pause := min(max(shortest, share*s.clock.Since(started)), longest)
 		select {
 		case <-ctx.Done():

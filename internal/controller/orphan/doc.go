@@ -4,6 +4,8 @@
 // that they are unknown. It deletes nothing: a user may still need an orphan's data, and absence is
 // not evidence (I2). cluster_registration publishes the orphans in the registration's status.
 //
+// Few inventories run at the same time, because each decodes all volumes of a member (Slots).
+//
 // The lists are paged. The member is read first, so the host already has the root of a volume that
 // is created in between. Xylem reads each orphan again before it reports it. The UID in a volume's
 // claimRef identifies the owner of a volume without a stamp. Names and namespaces do not, because

@@ -43,6 +43,8 @@ type Answers struct {
 	Next    http.RoundTripper
 	Bearer  *Bearer
 	Limiter *Limiter
+	// Fence means that these are the requests of the fence. Their responses have their own rate limit.
+	Fence bool
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -54,7 +56,10 @@ func (a Answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	a.Bearer.note(response)
 	// The transport decompresses responses, so this measures the decompressed size.
-	body := &reading{ReadCloser: response.Body, limiter: a.Limiter, what: request.Method + " " + request.URL.Path}
+	body := &reading{ReadCloser: response.Body, limiter: a.Limiter, decoded: a.Limiter.decoded, what: request.Method + " " + request.URL.Path}
+	if a.Fence {
+		body.decoded = a.Limiter.fenced
+	}
 	encoding := encodingOf(response)
 	if response.StatusCode/100 != 2 {
 		return a.complaint(response, body, encoding, token)

@@ -14,6 +14,7 @@
 //	one event of a watch on the wire                  4 MiB
 //	all responses that are being read                 64 MiB
 //	decoding, on average                              64 MiB per second; beyond that, reads wait
+//	the same for the fence's requests                 4 MiB per second, independently
 //	all objects in the Link's caches, once reduced    --member-cache-limit (256Mi)
 //
 // Package leafcache enforces the last limit where a cache lists and watches. It reduces each object

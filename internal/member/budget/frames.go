@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/xylem-io/xylem/internal/weigh"
 )
@@ -16,12 +17,16 @@ type whole struct {
 	*reading
 	ctx    context.Context //nolint:containedctx // the context of the request whose response this is
 	json   *weigh.JSON     // nil for protobuf
-	buffer bytes.Buffer    // the protobuf read so far
+	buffer *bytes.Buffer   // the protobuf read so far, from buffers
 	length int64
 	last   error
 	// divisible means that the caller requests smaller pages if this one is too large.
 	divisible bool
 }
+
+// buffers contains the buffers of pages that were read. Otherwise, a page would take several times its size,
+// because its buffer grows while it is read.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // Read implements io.Reader.
 func (w *whole) Read(p []byte) (int, error) {
@@ -53,6 +58,9 @@ func (w *whole) Read(p []byte) (int, error) {
 
 func (w *whole) weigh(data []byte) error {
 	if w.json == nil {
+		if w.buffer == nil {
+			w.buffer, _ = buffers.Get().(*bytes.Buffer)
+		}
 		w.buffer.Write(data)
 		return nil
 	}
@@ -80,17 +88,21 @@ func (w *whole) tooLarge() error {
 func (w *whole) end() error {
 	if w.json != nil {
 		weight, _ := w.json.Weight()
-		return w.limiter.pace(w.ctx, weight)
+		return w.pace(w.ctx, weight)
 	}
 	weight, err := weigh.Protobuf(w.limiter.object, w.buffer.Bytes(), w.limiter.Answer)
-	w.buffer = bytes.Buffer{}
+	if w.buffer.Cap() <= pageBytes {
+		w.buffer.Reset()
+		buffers.Put(w.buffer)
+	}
+	w.buffer = nil
 	switch {
 	case errors.Is(err, weigh.ErrTooLarge):
 		return w.tooLarge()
 	case err != nil:
 		return w.limiter.malformed(w.what, err)
 	}
-	return w.limiter.pace(w.ctx, weight)
+	return w.pace(w.ctx, weight)
 }
 
 // frames weighs the events of a protobuf watch. A length of four bytes precedes each event
@@ -100,6 +112,8 @@ type frames struct {
 	ctx   context.Context //nolint:containedctx // the context of the request whose response this is
 	frame []byte          // the unread part of the current frame, including its length prefix
 	last  error
+	// buffer contains the current frame. Most frames reuse it.
+	buffer bytes.Buffer
 }
 
 // Read implements io.Reader.
@@ -131,21 +145,25 @@ func (f *frames) next() ([]byte, error) {
 	// Beyond this size, the buffer grows with the data that arrives, because the announced length is
 	// not trusted.
 	const size = 16 << 10
-	frame := bytes.NewBuffer(append(make([]byte, 0, header+min(length, size)+bytes.MinRead), head[:]...))
-	if _, err := io.CopyN(frame, f.reading, length); err != nil {
+	if f.buffer.Reset(); f.buffer.Cap() > size {
+		f.buffer = bytes.Buffer{}
+	}
+	f.buffer.Grow(header + int(min(length, size)) + bytes.MinRead)
+	f.buffer.Write(head[:])
+	if _, err := io.CopyN(&f.buffer, f.reading, length); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, err
 	}
-	weight, err := weigh.Event(f.limiter.object, frame.Bytes()[header:], f.limiter.Answer)
+	weight, err := weigh.Event(f.limiter.object, f.buffer.Bytes()[header:], f.limiter.Answer)
 	switch {
 	case errors.Is(err, weigh.ErrTooLarge):
 		return nil, f.limiter.tooLarge(f.what)
 	case err != nil:
 		return nil, f.limiter.malformed(f.what, err)
 	}
-	return frame.Bytes(), f.limiter.pace(f.ctx, weight)
+	return f.buffer.Bytes(), f.pace(f.ctx, weight)
 }
 
 // documents weighs the events of a JSON watch one by one.
@@ -185,7 +203,7 @@ func (d *documents) weigh(data []byte) error {
 		case ended:
 			d.json = weigh.NewJSON(d.limiter.shapes)
 			d.drop()
-			if err := d.limiter.pace(d.ctx, weight); err != nil {
+			if err := d.pace(d.ctx, weight); err != nil {
 				return err
 			}
 		}

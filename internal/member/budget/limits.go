@@ -45,6 +45,9 @@ const (
 	// decode.
 	decodeRate  = 64 << 20
 	decodeBurst = 128 << 20
+	// fenceRate is the same for responses to the requests of the fence. These are small, and never wait
+	// behind the lists of the caches.
+	fenceRate = 4 << 20
 )
 
 // Limiter limits the memory that all responses of one connection take together.
@@ -54,8 +57,8 @@ type Limiter struct {
 	shapes *weigh.Shapes
 	// InFlight is the size of the responses that are being read, in bytes.
 	InFlight atomic.Int64
-	// decoded limits the rate at which responses are decoded.
-	decoded *rate.Limiter
+	// decoded limits the rate at which responses are decoded, and fenced those to the fence.
+	decoded, fenced *rate.Limiter
 	// exceeded receives the first Problem, which ends the link.
 	exceeded chan *access.Problem
 }
@@ -65,6 +68,7 @@ func NewLimiter(limits Limits, scheme *runtime.Scheme) *Limiter {
 	return &Limiter{
 		Limits: limits, scheme: scheme, shapes: weigh.ShapesOf(scheme),
 		decoded:  rate.NewLimiter(decodeRate, decodeBurst),
+		fenced:   rate.NewLimiter(fenceRate, decodeBurst),
 		exceeded: make(chan *access.Problem, 1),
 	}
 }
@@ -107,8 +111,8 @@ func (l *Limiter) Watch(ctx context.Context) error {
 }
 
 // pace waits until the decoding of weight bytes is within the rate limit.
-func (l *Limiter) pace(ctx context.Context, weight int64) error {
-	if err := l.decoded.WaitN(ctx, int(min(weight, decodeBurst))); err != nil {
+func (r *reading) pace(ctx context.Context, weight int64) error {
+	if err := r.decoded.WaitN(ctx, int(min(weight, decodeBurst))); err != nil {
 		return fmt.Errorf("wait until earlier responses from the member are decoded: %w", err)
 	}
 	return nil
@@ -152,6 +156,7 @@ func Divisible(ctx context.Context) context.Context {
 type reading struct {
 	io.ReadCloser
 	limiter *Limiter
+	decoded *rate.Limiter
 	what    string
 	read    atomic.Int64
 }

@@ -77,6 +77,7 @@ func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.
 	if err := about.setup(ctx, built); err != nil {
 		return nil, err
 	}
+	built = index.NewCache(built)
 	if err := index.SetupMember(ctx, built); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -204,10 +205,22 @@ func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID 
 // edited label or node affinity. RecordsLeaf accepts such a PV, because its leaf is mirrored
 // anyway.
 func RecordsLeaf(host *corev1.PersistentVolume, clusterID, leafName string) bool {
-	handle := volumeHandle(clusterID, leafName)
-	csi := host.Spec.CSI
-	return csi != nil && csi.Driver == v1alpha1.ProvisionerName && csi.VolumeHandle == handle ||
-		host.Annotations[v1alpha1.AnnotationVolume] == handle
+	return slices.Contains(LeavesRecordedBy(host, clusterID), leafName)
+}
+
+// LeavesRecordedBy returns the names of the leaf PVs in a member for which RecordsLeaf is true.
+func LeavesRecordedBy(host *corev1.PersistentVolume, clusterID string) []string {
+	handles := []string{host.Annotations[v1alpha1.AnnotationVolume]}
+	if csi := host.Spec.CSI; csi != nil && csi.Driver == v1alpha1.ProvisionerName {
+		handles = append(handles, csi.VolumeHandle)
+	}
+	var names []string
+	for _, handle := range handles {
+		if name, ok := strings.CutPrefix(handle, volumeHandle(clusterID, "")); ok {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // isLeaf reports whether a host PV's record can identify a leaf PV in the member that its label

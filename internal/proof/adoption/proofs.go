@@ -3,6 +3,7 @@ package adoption
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,21 +15,24 @@ import (
 )
 
 // SoleImport proves by a live list of the host's PVs that only the admin's PV represents or
-// requests the leaf PV. Other PVs could do so by their handle, and promises by their record.
+// requests the leaf PV. Other PVs could do so by their handle, and promises by their record. Concurrent
+// proofs share the list: an admin may import thousands of volumes at once.
 func SoleImport(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume, leaf string) (bool, error) {
-	sole := true
-	var list corev1.PersistentVolumeList
-	err := index.Pages(ctx, p.HostLive, &list, func() {
-		for i := range list.Items {
-			if pv := &list.Items[i]; pv.UID != host.UID && hostpv.RecordsLeaf(pv, p.ClusterID, leaf) {
-				sole = false
+	recorded, err := p.Recorded.Do(ctx, struct{}{}, func(ctx context.Context) (map[string][]types.UID, error) {
+		found := map[string][]types.UID{}
+		var list corev1.PersistentVolumeList
+		return found, index.Pages(ctx, p.HostLive, &list, func() {
+			for i := range list.Items {
+				for _, name := range hostpv.LeavesRecordedBy(&list.Items[i], p.ClusterID) {
+					found[name] = append(found[name], list.Items[i].UID)
+				}
 			}
-		}
+		})
 	})
 	if err != nil {
 		return false, fmt.Errorf("prove that no other host PV represents leaf volume %s: %w", leaf, err)
 	}
-	return sole, nil
+	return !slices.ContainsFunc(recorded[leaf], func(uid types.UID) bool { return uid != host.UID }), nil
 }
 
 // ClaimGone proves by a live read that the member has no claim with the given name and UID, so the

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/batch"
 )
 
 // pages is a host that lists its PVs on one or two pages.
@@ -64,7 +65,7 @@ func TestSoleImport(t *testing.T) {
 		"the second page fails":              {pages{volumes: [][]corev1.PersistentVolume{{first}, {}}, secondFails: down}, false, down},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := proof.Prover{Member: mirror.Member{ClusterID: "id38"}, HostLive: tc.host}
+			p := proof.Prover{Member: mirror.Member{ClusterID: "id38"}, HostLive: tc.host, Recorded: &batch.Reads[struct{}, map[string][]types.UID]{}}
 			sole, err := SoleImport(t.Context(), p, &first, "disk-7")
 			if sole != tc.sole || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", sole, err, tc.sole, tc.err)

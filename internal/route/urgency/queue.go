@@ -1,6 +1,7 @@
 package urgency
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -15,6 +16,11 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // writes by six programs, most of them within this time.
 const Lull = 250 * time.Millisecond
 
+// longest is the number of requests in the inner queue up to which delayed requests are added to it. After a
+// start, all volumes are delayed, and the inner queue would never free the memory for them. The alert on queues
+// that do not drain needs more than 100.
+const longest = 200
+
 // Queue delays requests that are added with delay Lull. If the same request is reconciled earlier,
 // the delayed request is dropped, because that reconcile reads the new state. So many events cause
 // one reconcile.
@@ -22,8 +28,9 @@ type Queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	clock clock.WithDelayedExecution
 
-	mu   sync.Mutex
-	held map[reconcile.Request]struct{}
+	mu sync.Mutex
+	// held contains the delayed requests, and due those that were delayed long enough.
+	held, due map[reconcile.Request]struct{}
 }
 
 // NewQueue wraps another queue.
@@ -32,7 +39,7 @@ func NewQueue(inner workqueue.TypedRateLimitingInterface[reconcile.Request], c c
 }
 
 // AddAfter adds a request after a delay. With delay Lull, it adds the request together with all
-// other delayed requests.
+// other delayed requests, as soon as the inner queue is short. Urgent requests do not wait behind them.
 func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
 	if after != Lull {
 		q.TypedRateLimitingInterface.AddAfter(request, after)
@@ -53,14 +60,32 @@ func (q *Queue) Get() (request reconcile.Request, shutdown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.held, request)
+	delete(q.due, request)
+	q.fill()
 	return request, shutdown
 }
 
 func (q *Queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for request := range q.held {
-		q.Add(request)
+	if len(q.due) == 0 {
+		q.due = q.held
+	} else {
+		maps.Copy(q.due, q.held)
 	}
 	q.held = map[reconcile.Request]struct{}{} // a cleared map would keep its size
+	q.fill()
+}
+
+// fill adds due requests while the inner queue is short. Each Get calls it, so the inner queue is not empty while
+// requests are due. The caller must hold the lock.
+func (q *Queue) fill() {
+	for request := range q.due {
+		if q.Len() >= longest {
+			return
+		}
+		delete(q.due, request)
+		q.Add(request)
+	}
+	q.due = nil
 }

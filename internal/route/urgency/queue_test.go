@@ -1,6 +1,7 @@
 package urgency
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -73,6 +74,43 @@ func TestQueue(t *testing.T) {
 				t.Errorf("%d unexpected requests were released", n)
 			}
 		})
+	}
+}
+
+// After a start, the inner queue stays short, and urgent requests do not wait for all others.
+func TestQueueStaysShort(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	q := NewQueue(workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()), clock)
+	t.Cleanup(q.ShutDown)
+	const all = 3 * longest
+	for i := range all {
+		q.AddAfter(request(strconv.Itoa(i)), Lull)
+	}
+	clock.Step(Lull)
+	q.AddAfter(request("later"), Lull)
+	clock.Step(Lull)
+	q.Add(request("urgent"))
+	got := map[string]int{}
+	for i := range all + 2 {
+		r, _ := q.Get() // the first one waits until the requests are released
+		if got[r.Name]++; r.Name == "urgent" && i > longest+1 {
+			t.Errorf("%d requests preceded the urgent one", i)
+		}
+		if n := q.Len(); n > longest+1 {
+			t.Errorf("the inner queue contains %d requests", n)
+		}
+		if i%2 == 0 {
+			q.AddAfter(r, time.Hour) // other delays do not matter
+		}
+		q.Done(r)
+	}
+	for name, n := range got {
+		if n != 1 {
+			t.Errorf("%q was returned %d times", name, n)
+		}
+	}
+	if len(got) != all+2 || q.Len() > 0 || len(q.due) > 0 {
+		t.Errorf("%d requests were returned, %d and %d are left", len(got), q.Len(), len(q.due))
 	}
 }
 

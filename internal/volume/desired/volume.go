@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -156,12 +157,42 @@ func attributesClass(s *volume.Observed) string {
 // usual case. Of the fields that change may write to, it copies only labels, annotations and
 // finalizers. change must replace anything else that the PV points to, and never modify it.
 func changed(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
-	after := *pv
-	after.Labels, after.Annotations, after.Finalizers = maps.Clone(pv.Labels), maps.Clone(pv.Annotations), slices.Clone(pv.Finalizers)
-	change(&after)
+	copied, _ := copies.Get().(*scratch)
+	defer copies.Put(copied)
+	defer func() { copied.PersistentVolume = corev1.PersistentVolume{} }()
+	after := &copied.PersistentVolume
+	*after = *pv
+	after.Labels, after.Annotations = copyInto(copied.labels, pv.Labels), copyInto(copied.annotations, pv.Annotations)
+	if pv.Finalizers != nil {
+		copied.finalizers = append(copied.finalizers[:0], pv.Finalizers...)
+		after.Finalizers = copied.finalizers
+	}
+	change(after)
+	if maps.Equal(pv.Labels, after.Labels) && maps.Equal(pv.Annotations, after.Annotations) && slices.Equal(pv.Finalizers, after.Finalizers) {
+		after.Labels, after.Annotations, after.Finalizers = pv.Labels, pv.Annotations, pv.Finalizers
+	}
 	// reflect.DeepEqual is fast because it skips equal pointers.
-	if reflect.DeepEqual(pv, &after) || equality.Semantic.DeepEqual(pv, &after) {
+	if reflect.DeepEqual(pv, after) || equality.Semantic.DeepEqual(pv, after) {
 		return nil
 	}
 	return after.DeepCopy()
+}
+
+// copies contains the copies that changed has compared. It compares each volume several times after a start.
+var copies = sync.Pool{New: func() any { return &scratch{labels: map[string]string{}, annotations: map[string]string{}} }}
+
+type scratch struct {
+	corev1.PersistentVolume
+	labels, annotations map[string]string
+	finalizers          []string
+}
+
+// copyInto replaces the content of a map by a copy of another one.
+func copyInto(to, from map[string]string) map[string]string {
+	if from == nil {
+		return nil
+	}
+	clear(to)
+	maps.Copy(to, from)
+	return to
 }

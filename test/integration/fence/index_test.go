@@ -29,6 +29,7 @@ var _ = Describe("the indexes", func() {
 		GinkgoHelper()
 		c, err := cache.New(config, cache.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
+		c = index.NewCache(c)
 		Expect(setup(ctx, c)).To(Succeed())
 		running, stop := context.WithCancel(context.Background())
 		done := make(chan struct{})
