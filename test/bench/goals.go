@@ -48,7 +48,7 @@ const (
 	maxChange    = 0.15 // ms of CPU time
 	maxEvents    = 15.0 // MiB of resident memory
 	maxAdmission = 1.0  // ms that 200 registrations with rules add, compared with two
-	maxSteering  = 5.0  // the same, for a Pod that tolerates virtual nodes
+	maxSteering  = 5.0  // ms that they add for a Pod that tolerates virtual nodes
 )
 
 // The sizes of the bursts that have goals.
