@@ -154,6 +154,12 @@ func (r *report) judge() []Goal {
 	atMost("one member black-holed: p99 of the others, relative to all healthy", maxIsolation, "times", r.find(isolationName, partBlackhole), r.beside(isolationName, partBlackhole, partAllWell, func(run, well *Run) float64 {
 		return run.Times[askedBound].P99 / well.Times[askedBound].P99
 	}))
+	r.judgeOthers(atMost)
+	return goals
+}
+
+// judgeOthers compares what objects cost with which Xylem has nothing to do with the goals.
+func (r *report) judgeOthers(atMost func(name string, limit float64, unit string, runs []*Run, of func(*Run) (float64, bool))) {
 	others := func(part string) []*Run { return r.find(foreignName, part) }
 	atMost("live heap for each Pod on the host's own nodes", maxHostPod, "KiB", others(partHostPods), value(heapForeign))
 	atMost("CPU time for a status change of such a Pod", maxChange, "ms", others(partHostPods), value(cpuForeign))
@@ -166,5 +172,4 @@ func (r *report) judge() []Goal {
 	atMost("200 registrations with rules, compared with two: "+bindingCPU, maxAdmission, "ms more", many, grown(bindingCPU))
 	atMost("200 registrations with rules, compared with two: "+otherPodCPU, maxAdmission, "ms more", many, grown(otherPodCPU))
 	atMost("200 registrations with rules, compared with two: "+virtualPodCPU, maxSteering, "ms more", many, grown(virtualPodCPU))
-	return goals
 }
