@@ -45,6 +45,9 @@ type Bounds struct {
 	// Needs means that features that need the same data meet: a VolumeSnapshot of the first claim is taken,
 	// and its Pod completes. It requires Clones and Promises, so the second claim needs the first, too.
 	Needs bool
+	// Backups means that a backup tool in the member creates leaf claims again, and that the only other
+	// disruptions are deletions and creations of claims and Pods.
+	Backups bool
 	// Members means that a second member is modeled like the first, and the scheduler can select
 	// either.
 	Members bool

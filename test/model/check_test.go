@@ -135,6 +135,12 @@ func TestNeeds(t *testing.T) {
 	check(t, bounds, wakeups)
 }
 
+// TestBackups checks worlds in which a backup tool in the member creates the first claim's leaf claim again, with
+// or without the managed fields of its backup, and somebody may need the claim's data.
+func TestBackups(t *testing.T) {
+	check(t, Bounds{Names: 1, Disruptions: 2, Clones: true, Promises: true, Needs: true, Backups: true}, cycles, wakeups)
+}
+
 // TestAdopting checks worlds in which the member has an existing volume and admins create host PVs
 // for it.
 func TestAdopting(t *testing.T) {

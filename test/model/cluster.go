@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/test/model/api"
 )
 
@@ -129,13 +130,22 @@ type reader struct {
 	watched *wakes // feeds the informers; nil for a cache without watchers
 }
 
-// objects returns the objects that a reader shows. The member's cache selects claims by their label.
+// objects returns the objects that a reader shows. The member's cache selects claims by their label, and
+// records which ones Xylem did not create.
 func (r reader) objects(like client.Object) []client.Object {
 	all := r.contents.objects(like)
 	if _, claims := like.(*corev1.PersistentVolumeClaim); !claims || r.live || r.side == hostSide {
 		return all
 	}
-	return slices.DeleteFunc(all, func(obj client.Object) bool { return obj.GetLabels()[v1alpha1.LabelHost] != here.HostID })
+	var found []client.Object
+	for _, obj := range all {
+		if obj.GetLabels()[v1alpha1.LabelHost] == here.HostID {
+			claim := *api.As[*corev1.PersistentVolumeClaim](obj)
+			mirror.MarkCopied(&claim)
+			found = append(found, &claim)
+		}
+	}
+	return found
 }
 
 func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -338,6 +348,7 @@ func (w writer) Create(_ context.Context, obj client.Object, opts ...client.Crea
 	switch obj := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
 		obj.UID = w.model.unused(w.run.world, claimUIDs[:]...)
+		obj.ManagedFields = writtenBy(options.FieldManager, w.run.world.now())
 		obj.Finalizers, obj.Status.Phase = []string{pvcProtection}, corev1.ClaimPending
 	case *corev1.PersistentVolume:
 		obj.UID = w.model.unused(w.run.world, volumeUIDs("h", obj.Name)...)

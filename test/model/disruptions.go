@@ -26,6 +26,10 @@ func (m *Model) disruptions(w world) []move {
 	if w.mode != mirrors {
 		ms.pods()
 	}
+	ms.backupTool()
+	if m.bounds.Backups {
+		return ms.made
+	}
 	ms.snapshots()
 	for n := range w.hostState.pvs {
 		ms.hostAdmin(n)

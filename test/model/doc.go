@@ -37,6 +37,8 @@
 //     the second claim is a clone of the first and Bound to a promise, the first's disk may be released
 //     with its last Pod, and the member has a foreign volume that an admin can adopt. No step destroys data
 //     that another feature needs;
+//   - TestBackups: the same claims, while a backup tool in the member creates the first one's leaf claim again. Its
+//     disk is never destroyed;
 //   - TestAdopting: a member's existing volume, and host PVs that admins create for it;
 //   - TestImports: a member's existing volume, with and without the consent of the member's admin;
 //     one or two host PVs that an admin creates for it; claims that request it by class, by name or

@@ -200,6 +200,8 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 func (m *Model) destroyedUnmirrored(w world, n int, by *corev1.PersistentVolumeClaim) []string {
 	_, stamped := mirror.OriginIn(here.HostID, m.objects.pv(w.memberState.pvs[n]))
 	switch {
+	case by != nil && by.Annotations[fromBackup] != "":
+		return m.destroyedBackup(w, by)
 	case stamped || w.mirrored[n]:
 		return []string{"I2: destroyed although it was mirrored and the host has no PV for it"}
 	case by == nil:

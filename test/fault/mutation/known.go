@@ -23,6 +23,7 @@ const (
 	mirrorClaim    = "internal/mirror/pvc/claim.go"
 	guardedLeaf    = "internal/guarded/leaf.go"
 	proofMirrored  = "internal/proof/mirrored.go"
+	mirrorOrigin   = "internal/mirror/origin.go"
 	volumeOwner    = "internal/volume/ownership.go"
 	guardedWriter  = "internal/guarded/writer.go"
 	link           = "internal/member/link.go"

@@ -62,8 +62,27 @@ func ofNeeds() []Mutation {
 			Edits:  []Edit{{"internal/controller/leafpv/controller.go", "recorded && record.ClusterID == r.ClusterID && source.IsClaim()", "recorded && record.ClusterID == r.HostID && source.IsClaim()"}},
 			Caught: []string{"leaf_pv has a step, and nothing enqueues it"},
 		},
+		{
+			Name: "backup-not-marked", Class: "a disk that a backup tool has filled is destroyed, because the leaf claim has Xylem's stamp", Check: "TestBackups",
+			Edits:  []Edit{{mirrorOrigin, "	if RootUID(leaf) != \"\" && !slices", "	if RootUID(leaf) == \"-\" && !slices"}},
+			Caught: []string{"a backup tool may have filled it"},
+		},
+		{
+			Name: "backup-of-managed-fields", Class: "a disk is destroyed that a backup tool has filled, because the tool has also written the managed fields of its backup", Check: "TestBackups",
+			Edits:  []Edit{backupOfManagedFields},
+			Caught: []string{"a backup tool may have filled it"},
+		},
+		{
+			Name: "backup-of-kept-root", Class: "the volume of a leaf claim from a backup is destroyed, although a host PV of the same root with another volume is kept. The managed fields do not show the backup", Check: "TestBackups",
+			Edits: []Edit{backupOfManagedFields,
+				{proofMirrored, "|| root != \"\" && rootOf(pv) == root &&", "|| root == \"-\" && rootOf(pv) == root &&"}},
+			Caught: []string{"a host PV of its root keeps another volume"},
+		},
 	}
 }
+
+// backupOfManagedFields makes the age of managed fields irrelevant.
+var backupOfManagedFields = Edit{mirrorOrigin, "!entry.Time.Add(admission).Before(created.Time)", "!entry.Time.Add(admission).Before(entry.Time.Time)"}
 
 func modelled() []Mutation {
 	return []Mutation{
@@ -209,10 +228,10 @@ func ofPromises() []Mutation {
 		{
 			Name: "releases-what-is-retained", Class: "the disk of a promise is released with its last Pod although an admin has set the promise to Retain",
 			Edits: []Edit{
-				{promiseTable, "not(destroyed), not(terminating)}, Step: SetRetain", "not(destroyed), terminating}, Step: SetRetain"},
+				{promiseTable, "either(not(destroyed), saved), either(not(terminating), claimed)}, Step: SetRetain", "saved, either(not(terminating), claimed)}, Step: SetRetain"},
 				{"internal/proof/evidence.go", "e.Promise.pv.Spec.ClaimRef, e.Promise.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete", "e.Promise.pv.Spec.ClaimRef, true"},
 			},
-			Check: "TestPromises", Caught: []string{"I2"},
+			Check: "TestPromises", Caught: []string{"I2"}, Full: true,
 		},
 	}
 }

@@ -14,7 +14,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
-	for _, m := range slices.Concat(All(), modelled(), ofOtherChecks(), ofClones(), ofSnapshotModel(), Moves()) {
+	for _, m := range slices.Concat(All(), modelled(), ofOtherChecks(), ofClones(), ofNeeds(), ofPromises(), ofSnapshotModel(), Moves()) {
 		if names[m.Name] || m.Class == "" || len(m.Caught) == 0 {
 			t.Errorf("mutation %q: duplicate name, missing class, or no invariant that catches it", m.Name)
 		}
