@@ -29,7 +29,7 @@ var (
 	}, []string{"cluster"})
 	queueDepth = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_queue_depth",
-		Help: "Number of requests in a controller's queue for a member.",
+		Help: "Number of requests in a controller's queue for a member. Requests that are not urgent are added while there are fewer than 200.",
 	}, queueLabels)
 	queueAdds = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_queue_adds_total",
@@ -41,7 +41,7 @@ var (
 	}, queueLabels)
 	queueSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_queue_wait_seconds",
-		Help:    "Time that requests spend in a controller's queue for a member before a worker processes them.",
+		Help:    "Time that requests spend in a controller's queue for a member before a worker processes them, from when they were added.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, queueLabels)
 	workSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
