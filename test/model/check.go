@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	moverecord "github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -43,7 +44,8 @@ type Bounds struct {
 	// delete classes.
 	Edits bool
 	// Needs means that features that need the same data meet: a VolumeSnapshot of the first claim is taken,
-	// and its Pod completes. It requires Clones and Promises, so the second claim needs the first, too.
+	// and its Pod completes. It requires Clones and Adopts, so the second claim needs the first, too. Without
+	// Promises, a user moves the first claim.
 	Needs bool
 	// Backups means that a backup tool in the member creates leaf claims again, and that the only other
 	// disruptions are deletions and creations of claims and Pods.
@@ -61,8 +63,10 @@ type Model struct {
 	self, other mirror.Member
 	// second is the same model with the two members exchanged, or nil if the other member is not
 	// modeled.
-	second  *Model
-	indexes map[indexed]client.IndexerFunc
+	second *Model
+	// copyDisk is the check of the volume of a move's copy.
+	copyDisk func(world, *moverecord.Record) error
+	indexes  map[indexed]client.IndexerFunc
 }
 
 // waits reports whether the scheduler never selects a node for a claim.
@@ -74,6 +78,7 @@ func New(ctx context.Context, bounds Bounds) (*Model, error) {
 	if bounds.Members {
 		m.second = &Model{bounds: bounds, objects: m.objects, self: there, other: here, indexes: m.indexes}
 	}
+	m.copyDisk = m.checkCopy(ctx)
 	return m, m.setup(ctx)
 }
 
@@ -203,7 +208,7 @@ func newResult() Result {
 // search visits all worlds with a combination of classes.
 func (m *Model) search(ctx context.Context, classes state) *search {
 	s := &search{model: m, ids: map[world]int{}, taken: map[stepKey][]step{}, takenBySecond: map[stepKey][]step{}, result: newResult()}
-	s.begin(classes)
+	s.begin(ctx, classes)
 	for at := 0; at < len(s.worlds); at++ {
 		s.expand(at, s.take(ctx, s.worlds[at]))
 	}
@@ -232,14 +237,18 @@ func (m *Model) classes() []state {
 }
 
 // begin visits the first world, which has a claim.
-func (s *search) begin(classes state) {
+func (s *search) begin(ctx context.Context, classes state) {
 	m := s.model
 	w := world{budget: m.bounds.Disruptions, state: classes}
 	if w.mode != mirrors {
 		w.pod = m.objects.keep(newPod(podUIDs[0]))
 	}
-	if m.bounds.Adopts {
-		w.memberState.pvs[own], w.disks[own] = m.objects.keep(hadBefore(w.leafPolicy.reclaim())), true
+	if own := m.own(); m.bounds.Adopts {
+		w.memberState.pvs[own], w.disks[own] = m.objects.keep(hadBefore(own, w.leafPolicy.reclaim())), true
+	}
+	if m.moves() {
+		s.beginMoves(ctx, w)
+		return
 	}
 	for c := range m.bounds.Names {
 		w.roots[c] = m.objects.keep(m.newRoot(c, rootUIDs[c]))
@@ -298,6 +307,10 @@ func (s *search) visit(w world, from int, by string) int {
 func (s *search) expand(at int, steps []step) {
 	m, w := s.model, s.worlds[at]
 	s.steps[at] = steps
+	if w.damage != "" {
+		s.find(at, w.damage, "")
+		return
+	}
 	var told []string
 	writers := map[target]string{}
 	for _, step := range steps {

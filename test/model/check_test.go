@@ -56,7 +56,7 @@ func check(t *testing.T, bounds Bounds, looks ...func(context.Context, *search) 
 	}
 	// A model in which a controller never acts cannot find its defects.
 	for _, step := range []string{"root_pvc", "root_pv", "leaf_pv", "host_volume"} {
-		if r.ByController[step] == 0 {
+		if r.ByController[step] == 0 && (step != "host_volume" || bounds.Disruptions > 0) { // it acts only after a disruption
 			t.Errorf("%s never took a step", step)
 		}
 	}
@@ -123,22 +123,28 @@ func TestClones(t *testing.T) {
 }
 
 // TestNeeds checks worlds in which the features that need a volume's data meet, and in which the member has
-// a foreign volume.
+// a foreign volume. Because a backup tool acts only after another disruption, one search has only those that
+// can precede it.
 func TestNeeds(t *testing.T) {
-	bounds := Bounds{Disruptions: uint8(needed()), Names: 2, Clones: true, Promises: true, Needs: true, Adopts: true}
-	if bounds.Disruptions == 1 {
-		check(t, bounds, cycles, wakeups)
-		return
+	for name, bounds := range map[string]Bounds{
+		"promises":      {Names: 2, Promises: true, Disruptions: uint8(needed())},
+		"a move":        {Names: names}, // the move is the disruption; package moves adds others
+		"a backup tool": {Names: 1, Promises: true, Backups: true, Disruptions: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bounds.Needs, bounds.Clones, bounds.Adopts = true, true, true
+			looks := []func(context.Context, *search) error{wakeups}
+			if !bounds.Promises || bounds.Disruptions == 1 {
+				// After a restore of the host, a release begins again in each process, and a process of the model takes
+				// only one step. So cycles would report that Xylem writes forever.
+				looks = append(looks, cycles)
+			}
+			if name == "a move" {
+				looks = append(looks, swaps)
+			}
+			check(t, bounds, looks...)
+		})
 	}
-	// After a restore of the host, a release begins again in each process, and a process of the model takes
-	// only one step. So cycles would report that Xylem writes forever.
-	check(t, bounds, wakeups)
-}
-
-// TestBackups checks worlds in which a backup tool in the member creates the first claim's leaf claim again, with
-// or without the managed fields of its backup, and somebody may need the claim's data.
-func TestBackups(t *testing.T) {
-	check(t, Bounds{Names: 1, Disruptions: 2, Clones: true, Promises: true, Needs: true, Backups: true}, cycles, wakeups)
 }
 
 // TestAdopting checks worlds in which the member has an existing volume and admins create host PVs

@@ -19,7 +19,7 @@ import (
 const copyOf = "model/copy-of"
 
 // clones reports whether a claim is cloned from the first claim.
-func (m *Model) clones(c int) bool { return c > 0 && m.bounds.Clones }
+func (m *Model) clones(c int) bool { return c == 1 && m.bounds.Clones }
 
 // newRoot returns a claim like one that a user creates.
 func (m *Model) newRoot(c int, uid types.UID) *corev1.PersistentVolumeClaim {

@@ -61,6 +61,9 @@ func (m *Model) disruptions(w world) []move {
 func (ms *moves) users(c int) {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[c])
+	if root == nil && c == copyOfMove {
+		return
+	}
 	if root == nil {
 		ms.add("a user creates the claim", func(to *world) {
 			if uid := m.unused(*to, rootUIDs...); uid != "" {
@@ -80,10 +83,11 @@ func (ms *moves) users(c int) {
 	if root.DeletionTimestamp == nil {
 		ms.add("a user deletes the claim", func(to *world) {
 			to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) { root.DeletionTimestamp = &deleted })
+			to.stopMove(root.Name)
 		})
 	}
 	selected := root.Annotations[volumehelpers.AnnSelectedNode]
-	if root.Spec.VolumeName == "" && selected == here.NodeName && !m.clones(c) && !m.bounds.Restores {
+	if root.Spec.VolumeName == "" && selected == here.NodeName && !m.clones(c) && c != copyOfMove && !m.bounds.Restores {
 		ms.add("the scheduler selects a node of the other member", func(to *world) { m.selectNode(to, c, there.NodeName) })
 	}
 	if root.Spec.VolumeName == "" && selected == there.NodeName && m.second != nil {
@@ -138,7 +142,12 @@ func (ms *moves) hostAdmin(n int) {
 		return
 	}
 	edit := func(what string, change func(*corev1.PersistentVolume)) {
-		ms.add("an admin "+what, func(to *world) { to.hostState.pvs[n] = m.objects.changePV(to.hostState.pvs[n], change) })
+		ms.add("an admin "+what, func(to *world) {
+			to.hostState.pvs[n] = m.objects.changePV(to.hostState.pvs[n], change)
+			if pv.Spec.ClaimRef != nil {
+				to.stopMove(pv.Spec.ClaimRef.Name)
+			}
+		})
 	}
 	if pv.DeletionTimestamp == nil {
 		edit("deletes the host PV", func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted })

@@ -19,8 +19,9 @@
 // second volume for a claim (I3), or is rejected by the guards. Two controllers never have a step
 // for the same object. A world without moves is settled, or a problem is reported to the user (I6).
 //
-// Package snapshots, below this one, does the same for a snapshot, and package moves for the command
-// that moves a claim.
+// Package snapshots, below this one, does the same for a snapshot. Package moves does it for the command that
+// moves a claim, with rules instead of the manager. TestNeeds does the reverse: it runs the manager, and makes
+// the command's writes without its Pods.
 //
 // TestCheck covers one claim in mirror mode. Other tests, with fewer disruptions, cover more:
 //
@@ -34,11 +35,11 @@
 //   - TestClones: a second claim that is cloned from the first, while another claim may get the first
 //     claim's name. A clone never gets an empty disk, or data that is not its source's;
 //   - TestNeeds: the features that need the same data meet. The first claim's VolumeSnapshot is to be taken,
-//     the second claim is a clone of the first and Bound to a promise, the first's disk may be released
-//     with its last Pod, and the member has a foreign volume that an admin can adopt. No step destroys data
-//     that another feature needs;
-//   - TestBackups: the same claims, while a backup tool in the member creates the first one's leaf claim again. Its
-//     disk is never destroyed;
+//     the second claim is a clone of the first, and the member has a foreign volume that an admin can adopt. A
+//     backup tool creates the first claim's leaf claim again, and fills its disk. With promises, the clone is
+//     Bound to a promise, and the first claim's disk may be released with its last Pod. Without, a user moves
+//     the first claim, because promises cannot be moved: the foreign volume may be bound to the copy's claim.
+//     No step destroys data that another feature needs;
 //   - TestAdopting: a member's existing volume, and host PVs that admins create for it;
 //   - TestImports: a member's existing volume, with and without the consent of the member's admin;
 //     one or two host PVs that an admin creates for it; claims that request it by class, by name or

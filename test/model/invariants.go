@@ -48,7 +48,11 @@ func (m *Model) rootOf(w world, uid types.UID) *corev1.PersistentVolumeClaim {
 
 // promiseOf returns the promise that was created for a claim, or nil.
 func (m *Model) promiseOf(w world, root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
-	return m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], hostpv.PromiseName(root.UID))])
+	n := slices.Index(hostNames[:], hostpv.PromiseName(root.UID))
+	if n < 0 {
+		return nil // the claim of a move's copy
+	}
+	return m.objects.pv(w.hostState.pvs[n])
 }
 
 // rootReferredBy returns the root claim to which a host PV refers, or nil if the claim was deleted.

@@ -59,6 +59,7 @@ func (m *Model) kubernetes(w world) []move {
 		ms.promise(c)
 	}
 	ms.snapshot()
+	ms.command()
 	ms.runPod()
 	ms.inMember()
 	if m.second != nil {
@@ -78,6 +79,7 @@ func (ms *moves) inMember() {
 	for c := range claimNames {
 		ms.bindClaim(memberSide, c)
 		ms.provision(c)
+		ms.bindFree(c)
 		ms.resize(c)
 	}
 	for n := range ms.from.memberState.pvs {
@@ -375,8 +377,11 @@ func (ms *moves) schedule(c int) {
 	}
 	for n, i := range ms.from.hostState.pvs {
 		pv := m.objects.pv(i)
-		if pv != nil && pv.Spec.ClaimRef == nil && pv.Status.Phase == corev1.VolumeAvailable && pv.DeletionTimestamp == nil && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
+		if pv != nil && pv.Spec.ClaimRef == nil && pv.Status.Phase == corev1.VolumeAvailable && pv.DeletionTimestamp == nil && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" && selects(root, pv) {
 			ms.add("host: the scheduler selects a free PV for the claim", func(to *world) {
+				if c == copyOfMove {
+					to.damage = "I2: the claim of a move's copy is bound to a volume that existed before"
+				}
 				to.hostState.pvs[n] = m.objects.changePV(to.hostState.pvs[n], func(pv *corev1.PersistentVolume) {
 					pv.Spec.ClaimRef = reference(root)
 					metav1.SetMetaDataAnnotation(&pv.ObjectMeta, volumehelpers.AnnBoundByController, "yes")

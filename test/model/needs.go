@@ -99,7 +99,7 @@ func (m *Model) needed(w world, n int) []string {
 		return nil
 	}
 	of := m.usersOf(w, n)
-	var found []string
+	found := m.movesOf(w, n)
 	root := m.objects.claim(w.roots[0])
 	if w.snapshot == untaken && root != nil && slices.Contains(of, string(root.UID)) {
 		found = append(found, "I2: destroyed although a VolumeSnapshot of it is still to be taken")
@@ -110,8 +110,11 @@ func (m *Model) needed(w world, n int) []string {
 			continue
 		}
 		record, recorded := datasource.RecordOf(clone)
-		promise := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], clone.Spec.VolumeName)])
-		if recorded && slices.Contains(of, string(record.UID)) && (promise == nil || hostpv.IsUnfulfilled(promise)) {
+		host := slices.Index(hostNames[:], clone.Spec.VolumeName)
+		if host < 0 || !recorded || !slices.Contains(of, string(record.UID)) {
+			continue
+		}
+		if promise := m.objects.pv(w.hostState.pvs[host]); promise == nil || hostpv.IsUnfulfilled(promise) {
 			found = append(found, "I2: destroyed although a Bound claim is still to be cloned from it")
 		}
 	}

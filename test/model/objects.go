@@ -39,7 +39,7 @@ var (
 	there = mirror.Member{Registration: "two", ClusterID: "id-two", NodeName: "kosmos-two", HostID: "id-host"}
 
 	// claimNames are the names of claims in both clusters.
-	claimNames = [names]string{"data", "logs"}
+	claimNames = [names]string{"data", "logs", "data-copy"}
 )
 
 // The model's points in time, from earliest to latest. The creation time of an object is "before"
@@ -208,7 +208,12 @@ func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 func elsewhereUID(name string) types.UID { return types.UID("c-two-" + name) }
 
 // elsewhereNames are the names of the claims' volumes in the other member.
-var elsewhereNames = [names]string{leafName(elsewhereUID(claimNames[0])), leafName(elsewhereUID(claimNames[1]))}
+var elsewhereNames = func() (all [names]string) {
+	for c, name := range claimNames {
+		all[c] = leafName(elsewhereUID(name))
+	}
+	return all
+}()
 
 func hostClass(policy corev1.PersistentVolumeReclaimPolicy, mode mode) *storagev1.StorageClass {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: className}, Provisioner: v1alpha1.ProvisionerName,

@@ -10,12 +10,21 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// own is the index in leafNames of a leaf PV that already existed in the member, without a claim.
-// It has the name of the second leaf claim's volume, so the provisioner finds its disk.
-const own = 1
+// own returns the index in leafNames of a leaf PV that already existed in the member, without a claim. It
+// has the name of the second leaf claim's volume, so the provisioner finds its disk. With Needs, more
+// than one claim gets a disk, so it has another name.
+func (m *Model) own() int {
+	if m.bounds.Needs {
+		return handMadeLeaf
+	}
+	return 1
+}
 
 // hadBefore returns the member's existing volume, with the consent of the member's admin.
-func hadBefore(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+func hadBefore(own int, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+	if own == handMadeLeaf {
+		return newHandMade(policy, true)
+	}
 	pv := newLeafVolume(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: claimUIDs[own]}, Spec: newRoot(claimNames[0], rootUIDs[0]).Spec},
 		volumeUIDs("l", leafNames[own])[0], policy)
 	pv.Spec.ClaimRef, pv.Status.Phase = nil, corev1.VolumeAvailable
@@ -34,6 +43,7 @@ func asking(name string, policy corev1.PersistentVolumeReclaimPolicy, leaf *core
 // adopts makes the moves of admins who adopt a volume.
 func (ms *moves) adopts() {
 	m := ms.model
+	own := m.own()
 	leaf := m.objects.pv(ms.from.memberState.pvs[own])
 	if !m.bounds.Adopts || leaf == nil {
 		return

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// names is the maximum number of names that claims can have.
-	names = 2
+	// names is the maximum number of names that claims can have. The last one is the name of a move's copy.
+	names = 3
 	// made is the maximum number of leaf claims with volumes at the same time, each with its own name.
 	made = 2
 	// leaves is the maximum number of leaf PVs: the provisioned ones, and one that already existed in
@@ -58,6 +58,7 @@ type hostState struct {
 	pod   id        // the first claim's Pod
 
 	snapshot snapshot // of the first claim
+	moving   moving   // the move of the first claim
 }
 
 type memberState struct {
@@ -142,6 +143,8 @@ type world struct {
 
 	// before reports whether the path began with a member's existing volume.
 	before bool
+	// damage is what a command of a user has destroyed, or "".
+	damage string
 
 	budget uint8 // the number of disruptions that are still allowed
 }

@@ -63,20 +63,40 @@ func ofNeeds() []Mutation {
 			Caught: []string{"leaf_pv has a step, and nothing enqueues it"},
 		},
 		{
-			Name: "backup-not-marked", Class: "a disk that a backup tool has filled is destroyed, because the leaf claim has Xylem's stamp", Check: "TestBackups",
+			Name: "backup-not-marked", Class: "a disk that a backup tool has filled is destroyed, because the leaf claim has Xylem's stamp", Check: "TestNeeds",
 			Edits:  []Edit{{mirrorOrigin, "	if RootUID(leaf) != \"\" && !slices", "	if RootUID(leaf) == \"-\" && !slices"}},
 			Caught: []string{"a backup tool may have filled it"},
 		},
 		{
-			Name: "backup-of-managed-fields", Class: "a disk is destroyed that a backup tool has filled, because the tool has also written the managed fields of its backup", Check: "TestBackups",
+			Name: "backup-of-managed-fields", Class: "a disk is destroyed that a backup tool has filled, because the tool has also written the managed fields of its backup", Check: "TestNeeds",
 			Edits:  []Edit{backupOfManagedFields},
 			Caught: []string{"a backup tool may have filled it"},
 		},
 		{
-			Name: "backup-of-kept-root", Class: "the volume of a leaf claim from a backup is destroyed, although a host PV of the same root with another volume is kept. The managed fields do not show the backup", Check: "TestBackups",
+			Name: "backup-of-kept-root", Class: "the volume of a leaf claim from a backup is destroyed, although a host PV of the same root with another volume is kept. The managed fields do not show the backup", Check: "TestNeeds",
 			Edits: []Edit{backupOfManagedFields,
 				{proofMirrored, "|| root != \"\" && rootOf(pv) == root &&", "|| root == \"-\" && rootOf(pv) == root &&"}},
 			Caught: []string{"a host PV of its root keeps another volume"},
+		},
+		{
+			Name: "needs-no-selector", Class: "the claim of a move's copy is bound to a volume that an admin of the host offers to any claim", Check: "TestNeeds",
+			Edits:  []Edit{{moveManifests, "	spec.Selector = pvc.SelectsNone()", "	if spec.Selector = pvc.SelectsNone(); r.Run != \"-\" {\n		spec.Selector = nil\n	}"}},
+			Caught: []string{"copy is bound to a volume that existed before"},
+		},
+		{
+			Name: "needs-no-check-of-copy", Class: "a move overwrites a volume that the member has bound to the leaf claim of the copy", Check: "TestNeeds",
+			Edits:  []Edit{{moveCopy, "	if !hostpv.ProvisionedFor(pv, claim) {", "	if !hostpv.ProvisionedFor(pv, claim) && r.Sum != \"\" {"}},
+			Caught: []string{"a move overwrites a volume"},
+		},
+		{
+			Name: "needs-wrong-provisioned", Class: "a host PV records that its volume was provisioned for its claim, although the member has bound an existing volume", Check: "TestNeeds",
+			Edits:  []Edit{{"internal/mirror/hostpv/volume.go", "		!metav1.HasAnnotation(leaf.ObjectMeta, volumehelpers.AnnBoundByController) &&", "		(leaf.Name != \"\" || !metav1.HasAnnotation(leaf.ObjectMeta, volumehelpers.AnnBoundByController)) &&"}},
+			Caught: []string{"a move overwrites a volume"},
+		},
+		{
+			Name: "needs-no-retain", Class: "the old disk, or the copy, is destroyed with its claim during a move", Check: "TestNeeds",
+			Edits:  []Edit{{moveManifests, "	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain\n", ""}},
+			Caught: []string{"a move has not ended"},
 		},
 	}
 }

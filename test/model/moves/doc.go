@@ -13,7 +13,7 @@
 // after each request. In the other, they act only while the command waits.
 //
 // What Xylem's manager does to a disk is stated here as rules (see settle), because package model
-// checks its controllers. The rules are: a disk is destroyed only for a claim that somebody deleted
+// checks its controllers, and TestNeeds there also while a move swaps two disks. The rules are: a disk is destroyed only for a claim that somebody deleted
 // in the host as it is now, and never before an admin has confirmed a restore. If a restore lost
 // the claim that last used a disk, the disk is kept.
 //
