@@ -126,6 +126,18 @@ var _ = Describe("The policy on bindings", Ordered, func() {
 		Eventually(ctx, func() error { return bind(ctx, search, "node-"+picky) }).Should(Succeed())
 	}, SpecTimeout(settle))
 
+	It("applies the rules of two registrations that claim the same node", func(ctx SpecContext) {
+		admitting(ctx, matchLabels)
+		both := registrations(2)
+		for i := range both {
+			both[i].Spec.Node.Name, both[i].Spec.Namespaces = "claimed", matchLabels
+		}
+		publishRulesOf(ctx, both)
+		DeferCleanup(func(ctx SpecContext) { publishRules(ctx) }, NodeTimeout(settle))
+		Eventually(ctx, func() error { return bind(ctx, search, "claimed") }).Should(MatchError(ContainSubstring("requires the labels team=payments, tier=gold")))
+		Expect(bind(ctx, payments, "claimed")).To(Succeed())
+	}, SpecTimeout(settle))
+
 	It("ignores namespaces that are denied by default, because Xylem reports their Pods", func(ctx SpecContext) {
 		admitting(ctx, matchLabels)
 		Eventually(ctx, func() error { return bind(ctx, search, "kosmos-"+picky) }).ShouldNot(Succeed())
