@@ -44,9 +44,10 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 }
 
 // MetaDrift returns the labels and annotations that a leaf claim needs because its root has changed, as
-// for Pods. A leaf of another origin does not drift, because Xylem must not change it.
+// for Pods. A leaf of another origin does not drift, because Xylem must not change it. Nor does one that a backup tool
+// created: a patch would make the managed fields that the tool restored look new, and so the leaf like Xylem's own.
 func MetaDrift(root, leaf *corev1.PersistentVolumeClaim, m mirror.Member) fields.MetaDrift {
-	if origin, ok := mirror.OriginIn(m.HostID, leaf); !ok || origin != mirror.OriginFor(m.HostID, root) {
+	if origin, ok := mirror.OriginIn(m.HostID, leaf); !ok || origin != mirror.OriginFor(m.HostID, root) || mirror.Copied(leaf) {
 		return fields.MetaDrift{}
 	}
 	want := fields.LeafMeta(root.ObjectMeta)

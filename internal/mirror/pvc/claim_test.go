@@ -118,6 +118,10 @@ func TestMetaDrift(t *testing.T) {
 			},
 			record: true,
 		},
+		"a copy of a backup tool, which a patch would make look like Xylem's own": {
+			root: func(c *corev1.PersistentVolumeClaim) { c.Labels["tier"] = "bronze" },
+			leaf: func(c *corev1.PersistentVolumeClaim) { mirror.MarkCopied(c) },
+		},
 		"the leaf of an earlier root": {root: func(c *corev1.PersistentVolumeClaim) { c.UID, c.Labels["tier"] = "another", "bronze" }},
 	} {
 		t.Run(name, func(t *testing.T) {
