@@ -112,20 +112,27 @@ func TestNamespaceRules(t *testing.T) {
 		all  []v1alpha1.ClusterRegistration
 		want string
 	}{
-		"no registration":               {},
-		"no rules":                      {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{}), registration("b", v1alpha1.NamespacesSpec{Deny: &[]string{}})}},
-		"the same rules share one line": {all: []v1alpha1.ClusterRegistration{registration("b", gold), registration("a", gold), named}, want: ",edge=named,kosmos-a=a,kosmos-b=b,\t\t\texample.com/team= tier=gold\tnamed,a,b\n\n" + taint + "\n\n" + taint + "\t*\nnamed,a,b\n\n" + taint + "\texample.com/team=\nedge=named"},
-		"patterns":                      {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{Allow: []string{"team-*", "*-b-*"}, Deny: &[]string{"x"}})}, want: ",kosmos-a=a,\t^(.*-b-.*|team-.*)$\t^(x)$\t\ta\n\n" + taint + "\n\n" + taint + "\t*\na\n\n" + taint + "\t^\nkosmos-a=a\n\n" + taint + "\t^team-\nkosmos-a=a"},
+		"no registration": {},
+		"no rules":        {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{}), registration("b", v1alpha1.NamespacesSpec{Deny: &[]string{}})}},
+		"the same rules share one line": {all: []v1alpha1.ClusterRegistration{registration("b", gold), registration("a", gold), named},
+			want: taint + "\n\n" + taint + "\t*\nnamed,a,b\n example.com/team= \n \n\n" + taint + "\texample.com/team=\n,edge=named,kosmos-a=a,kosmos-b=b,\t\t\texample.com/team= tier=gold\tnamed,a,b"},
+		"a label that other rules also require": {all: []v1alpha1.ClusterRegistration{registration("a", gold), registration("b", v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"example.com/team": ""}})},
+			want: taint + "\n\n" + taint + "\t*\nb;a\n example.com/team= tier=gold \n \n\n" + taint + "\texample.com/team=\n,kosmos-b=b,\t\t\texample.com/team=\tb\n\n" +
+				taint + "\ttier=gold\n,kosmos-a=a,\t\t\texample.com/team= tier=gold\ta"},
+		"patterns": {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{Allow: []string{"team-*", "*-b-*"}, Deny: &[]string{"x"}})},
+			want: taint + "\n\n" + taint + "\t*\na\n \n ^ ^team-\n\n" + taint + "\t^\n,kosmos-a=a,\t^(.*-b-.*|team-.*)$\t^(x)$\t\ta\n\n" + taint + "\t^team-\n,kosmos-a=a,\t^(.*-b-.*|team-.*)$\t^(x)$\t\ta"},
+		"many patterns": {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{Allow: []string{"a", "b", "c", "d", "e"}})},
+			want: taint + "\n\n" + taint + "\t*\na\n - \n \n\n" + taint + "\t-\n,kosmos-a=a,\t^(a|b|c|d|e)$\t\t\ta"},
 		"different rules": {all: []v1alpha1.ClusterRegistration{
 			registration("a", v1alpha1.NamespacesSpec{Deny: &[]string{"x"}}), registration("b", v1alpha1.NamespacesSpec{Deny: &[]string{"y"}}), registration("c", v1alpha1.NamespacesSpec{Deny: &[]string{"x"}}),
-		}, want: ",kosmos-a=a,kosmos-c=c,\t\t^(x)$\t\ta,c\n,kosmos-b=b,\t\t^(y)$\t\tb\n\n" + taint + "\n\n" + taint + "\t\nkosmos-a=a kosmos-b=b\n\n" + taint + "\t*\na,c;b"},
+		}, want: taint + "\n\n" + taint + "\t*\na,c;b\n - \n \n\n" + taint + "\t-\n,kosmos-a=a,kosmos-c=c,\t\t^(x)$\t\ta,c\n,kosmos-b=b,\t\t^(y)$\t\tb"},
 		"a label that would forge another line": {all: []v1alpha1.ClusterRegistration{registration("a", v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"tier": "x\n,worker-1=a,"}})},
-			want: ",kosmos-a=a,\t\t\ttier=!\ta\n\n" + taint + "\n\n" + taint + "\t*\na\n\n" + taint + "\ttier=!\nkosmos-a=a"},
+			want: taint + "\n\n" + taint + "\t*\na\n tier=! \n \n\n" + taint + "\ttier=!\n,kosmos-a=a,\t\t\ttier=!\ta"},
 		"taints": {all: []v1alpha1.ClusterRegistration{
 			registration("a", gold, v1alpha1.NodeTaint{Key: "k", Effect: "NoExecute"}, v1alpha1.NodeTaint{Key: "i", Value: "v", Effect: "NoSchedule"}),
 			registration("b", gold, v1alpha1.NodeTaint{Key: "soft", Effect: "PreferNoSchedule"}),
-		}, want: ",kosmos-b=b,\t\t\texample.com/team= tier=gold\tb\n,kosmos-a=a,\t\t\texample.com/team= tier=gold\ta\n\n|i v NoSchedule;k  NoExecute\n\n" +
-			"\t*\nb\n\n\texample.com/team=\nkosmos-b=b\n\ni v NoSchedule;k  NoExecute\t*\na\n\ni v NoSchedule;k  NoExecute\texample.com/team=\nkosmos-a=a"},
+		}, want: "|i v NoSchedule;k  NoExecute\n\n\t*\nb\n example.com/team= \n \n\ni v NoSchedule;k  NoExecute\t*\na\n example.com/team= \n \n\n" +
+			"\texample.com/team=\n,kosmos-b=b,\t\t\texample.com/team= tier=gold\tb\n\ni v NoSchedule;k  NoExecute\texample.com/team=\n,kosmos-a=a,\t\t\texample.com/team= tier=gold\ta"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, complete := NamespaceRules(tc.all)

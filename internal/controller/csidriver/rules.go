@@ -1,6 +1,7 @@
 package csidriver
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -19,10 +20,12 @@ const rulesLimit = 200 << 10
 const (
 	// keyAll is the key of the section with all members' names.
 	keyAll = "*"
-	// keyAny is the key of the section with the lines that only exclude names.
-	keyAny = ""
+	// keyAny is the key of the section with the lines that only exclude names, or allow many.
+	keyAny = "-"
 	// keyName precedes the characters before the first "*" of an allowed pattern.
 	keyName = "^"
+	// mostNames is the number of allowed patterns up to which a line has a section for each of them.
+	mostNames = 4
 )
 
 // impossible takes the place of a required value that no label can have. It might contain the rules' separators, and
@@ -38,73 +41,104 @@ const impossible = "!"
 //   - the required labels, "<key>=<value> <key>=<value>"
 //   - the registrations, "<registration>,<registration>"
 //
-// After an empty line, the sets of taints follow, separated by "|", each with the taints of a node, "<key> <value>
-// <effect>;<key> <value> <effect>", without PreferNoSchedule. Then follow sections of two lines each, after an empty
-// line: a set of taints, a tab and a key; and what the section contains. With the key "*", these are the last columns of
-// all lines with these taints, separated by ";". With other keys, it names the lines that can admit a namespace, by
-// their first "<node>=<registration>", separated by " ": the key is a label that the namespace has, "^" and the
-// beginning of its name, or "". So config/steering evaluates only a few lines, although CEL has no index.
+// The lines are in sections, which are separated by empty lines. The first line of a section is a set of taints, a tab and
+// a key. The set contains the taints of a node, "<key> <value> <effect>;<key> <value> <effect>", without
+// PreferNoSchedule. The key is a label that a namespace must have, "^" and the beginning of its name, or "-". So
+// config/steering evaluates only the lines that can admit a namespace. For each set, a section with the key "*" has three
+// lines: the last columns of all lines with these taints, separated by ";"; a space and the set's other keys, each with a
+// space after it, but without those for names; and the keys for names, each after a space. The sets are in the first line
+// of all, separated by "|".
 //
 // The defaults of spec.namespaces.deny are not part of the rules, because the namespaces that they exclude contain
-// DaemonSets, and the scheduler would retry the bindings of their Pods forever. Lines that exceed the limit are left
-// out: the scheduler then ignores these rules, but Xylem does not. complete reports whether the result has all rules.
+// DaemonSets, and the scheduler would retry the bindings of their Pods forever. Rules that exceed the limit are left
+// out: the scheduler then ignores them, but Xylem does not. complete reports whether the result has all rules.
 func NamespaceRules(all []v1alpha1.ClusterRegistration) (rules string, complete bool) {
-	members := map[rule][]string{}
+	members, used := map[rule][]string{}, map[string]int{}
 	for i := range all {
 		if r := ruleOf(&all[i]); r != (rule{}) {
+			if len(members[r]) == 0 {
+				for label := range strings.FieldsSeq(r.labels) {
+					used[label]++
+				}
+			}
 			members[r] = append(members[r], all[i].NodeName()+"="+all[i].Name)
 		}
 	}
 	complete = true
-	var lines []string
-	sections := map[string][]string{} // by their first line
-	sets := map[string]bool{}
+	sections, groups, keys := map[string][]string{}, map[string][]string{}, map[string]map[string]bool{}
 	size := 0
-	for _, r := range slices.SortedFunc(maps.Keys(members), func(a, b rule) int { return strings.Compare(a.text+a.taints, b.text+b.taints) }) {
+	for _, r := range slices.SortedFunc(maps.Keys(members), rule.compare) {
 		nodes := slices.Sorted(slices.Values(members[r]))
 		names := make([]string, 0, len(nodes))
 		for _, node := range nodes {
 			names = append(names, node[strings.Index(node, "=")+1:])
 		}
 		group := strings.Join(names, ",")
-		line := "," + strings.Join(nodes, ",") + ",\t" + r.text + "\t" + group
-		keys := strings.Split(r.keys, "\n")
-		needed := len(line) + len(group) + 2*len(r.taints) + len("\n;|\n\n\t*\n")
-		for _, key := range keys {
-			needed += len(r.taints) + len(key) + len(nodes[0]) + len("\n\n\t\n ")
+		line := strings.Join([]string{"," + strings.Join(nodes, ",") + ",", r.allow, r.deny, r.labels, group}, "\t")
+		of := r.keys(used)
+		needed := len(group) + 1
+		if groups[r.taints] == nil {
+			needed += 2*len(r.taints) + len("|\n\n\t*\n\n \n ")
+		}
+		for _, key := range of {
+			needed += len(line) + 1
+			if sections[r.taints+"\t"+key] == nil {
+				needed += len(r.taints) + 2*len(key) + len("\n\n\t\n ")
+			}
 		}
 		if size += needed; size > rulesLimit {
 			size -= needed
 			complete = false
 			continue
 		}
-		lines, sets[r.taints] = append(lines, line), true
-		whole := r.taints + "\t" + keyAll
-		sections[whole] = append(sections[whole], group)
-		for _, key := range keys {
-			sections[r.taints+"\t"+key] = append(sections[r.taints+"\t"+key], nodes[0])
+		groups[r.taints] = append(groups[r.taints], group)
+		if keys[r.taints] == nil {
+			keys[r.taints] = map[string]bool{}
+		}
+		for _, key := range of {
+			keys[r.taints][key] = true
+			sections[r.taints+"\t"+key] = append(sections[r.taints+"\t"+key], line)
 		}
 	}
-	if len(lines) == 0 {
+	if len(groups) == 0 {
 		return "", complete
 	}
-	parts := []string{strings.Join(lines, "\n"), strings.Join(slices.Sorted(maps.Keys(sets)), "|")}
-	for _, section := range slices.Sorted(maps.Keys(sections)) {
-		separator := " "
-		if strings.HasSuffix(section, "\t"+keyAll) {
-			separator = ";"
+	parts := []string{strings.Join(slices.Sorted(maps.Keys(groups)), "|")}
+	for _, set := range slices.Sorted(maps.Keys(groups)) {
+		others, names := " ", []string(nil)
+		for _, key := range slices.Sorted(maps.Keys(keys[set])) {
+			if strings.HasPrefix(key, keyName) {
+				names = append(names, key)
+			} else {
+				others += key + " "
+			}
 		}
-		parts = append(parts, section+"\n"+strings.Join(sections[section], separator))
+		parts = append(parts, set+"\t"+keyAll+"\n"+strings.Join(groups[set], ";")+"\n"+others+"\n "+strings.Join(names, " "))
+	}
+	for _, section := range slices.Sorted(maps.Keys(sections)) {
+		parts = append(parts, section+"\n"+strings.Join(sections[section], "\n"))
 	}
 	return strings.Join(parts, "\n\n"), complete
 }
 
-// rule is what registrations have in common that share a line.
-type rule struct {
-	// text contains the columns for names and labels, and taints the nodes' taints.
-	text, taints string
-	// keys are the keys of the sections that name the line, separated by newlines.
-	keys string
+// rule is what registrations have in common that share a line: columns, the nodes' taints, and the beginnings of
+// the names that it allows, separated by spaces.
+type rule struct{ allow, deny, labels, taints, beginnings string }
+
+func (r rule) compare(other rule) int {
+	return cmp.Or(strings.Compare(r.allow, other.allow), strings.Compare(r.deny, other.deny), strings.Compare(r.labels, other.labels), strings.Compare(r.taints, other.taints))
+}
+
+// keys returns the keys of the sections that contain the rule. Of its labels, it chooses the one that the fewest rules
+// require.
+func (r rule) keys(used map[string]int) []string {
+	if labels := strings.Fields(r.labels); len(labels) > 0 {
+		return []string{slices.MinFunc(labels, func(a, b string) int { return used[a] - used[b] })}
+	}
+	if keys := strings.Fields(r.beginnings); len(keys) > 0 && len(keys) <= mostNames {
+		return keys
+	}
+	return []string{keyAny}
 }
 
 // ruleOf returns a registration's rule, which is empty if it has none.
@@ -117,7 +151,7 @@ func ruleOf(cr *v1alpha1.ClusterRegistration) rule {
 	if len(spec.Allow)+len(deny)+len(spec.MatchLabels) == 0 {
 		return rule{}
 	}
-	var labels, taints []string
+	var labels, taints, beginnings []string
 	for _, key := range slices.Sorted(maps.Keys(spec.MatchLabels)) {
 		value := spec.MatchLabels[key]
 		if len(validation.IsValidLabelValue(value)) > 0 {
@@ -131,22 +165,14 @@ func ruleOf(cr *v1alpha1.ClusterRegistration) rule {
 		}
 	}
 	slices.Sort(taints)
-	keys := []string{keyAny}
-	switch {
-	case len(labels) > 0:
-		keys = labels[:1]
-	case len(spec.Allow) > 0:
-		keys = nil
-		for _, pattern := range spec.Allow {
-			before, _, _ := strings.Cut(pattern, "*")
-			keys = append(keys, keyName+before)
-		}
-		slices.Sort(keys)
-		keys = slices.Compact(keys)
+	for _, pattern := range spec.Allow {
+		before, _, _ := strings.Cut(pattern, "*")
+		beginnings = append(beginnings, keyName+before)
 	}
+	slices.Sort(beginnings)
 	return rule{
-		text:   strings.Join([]string{expression(spec.Allow), expression(deny), strings.Join(labels, " ")}, "\t"),
-		taints: strings.Join(taints, ";"), keys: strings.Join(keys, "\n"),
+		allow: expression(spec.Allow), deny: expression(deny), labels: strings.Join(labels, " "),
+		taints: strings.Join(taints, ";"), beginnings: strings.Join(slices.Compact(beginnings), " "),
 	}
 }
 

@@ -214,16 +214,36 @@ var _ = Describe("config/steering", Ordered, func() {
 		Entry("if the name itself is denied, and another pattern allows all", SpecTimeout(settle), v1alpha1.NamespacesSpec{Allow: []string{"*"}, Deny: &[]string{"ns-search", "ns-pay"}}),
 	)
 
-	It("adds one short expression, even if 200 registrations with different rules exclude the namespace", func(ctx SpecContext) {
+	// The API server limits the cost of an expression, and ignores the policy beyond it.
+	DescribeTable("adds one short expression, even if 200 registrations with different rules exclude the namespace", func(ctx SpecContext, change func(i int, cr *v1alpha1.ClusterRegistration)) {
 		admitting(ctx, v1alpha1.NamespacesSpec{})
-		publishRulesOf(ctx, registrations(200))
+		all := registrations(200)
+		for i := range all {
+			change(i, &all[i])
+		}
+		publishRulesOf(ctx, all)
 		DeferCleanup(func(ctx SpecContext) { publishRules(ctx) }, NodeTimeout(settle))
-		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, unchanged) }).Should(ConsistOf(
+		tolerant := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
+		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, tolerant) }).Should(ConsistOf(
 			HaveField("MatchExpressions", ConsistOf(And(HaveField("Operator", corev1.NodeSelectorOpNotIn), HaveField("Values", HaveLen(200)))))))
-		terms, err := json.Marshal(created(ctx, search, unchanged))
+		terms, err := json.Marshal(created(ctx, search, tolerant))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(terms)).To(BeNumerically("<", 200*len(`"member-000",`)+100))
-	}, SpecTimeout(settle))
+	},
+		Entry("by labels and names", SpecTimeout(settle), func(int, *v1alpha1.ClusterRegistration) {}),
+		Entry("by two labels, of which the namespace has one", SpecTimeout(settle), func(_ int, cr *v1alpha1.ClusterRegistration) {
+			cr.Spec.Namespaces = v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "search", "tier": cr.Name}}
+		}),
+		Entry("by denied names", SpecTimeout(settle), func(_ int, cr *v1alpha1.ClusterRegistration) {
+			cr.Spec.Namespaces = v1alpha1.NamespacesSpec{Deny: &[]string{cr.Name, "ns-*"}}
+		}),
+		Entry("by the ends of names", SpecTimeout(settle), func(_ int, cr *v1alpha1.ClusterRegistration) {
+			cr.Spec.Namespaces = v1alpha1.NamespacesSpec{Allow: []string{"*-" + cr.Name}}
+		}),
+		Entry("with several sets of taints", SpecTimeout(settle), func(i int, cr *v1alpha1.ClusterRegistration) {
+			cr.Spec.Node.Taints = &[]v1alpha1.NodeTaint{{Key: "set", Value: string(rune('a' + i%4)), Effect: corev1.TaintEffectNoSchedule}}
+		}),
+	)
 
 	DescribeTable("ignores other Pods", func(ctx SpecContext, change func(*corev1.Pod)) {
 		admitting(ctx, v1alpha1.NamespacesSpec{Allow: []string{"ns-pay*"}})
