@@ -144,6 +144,12 @@ func TestRepeatedStories(t *testing.T) {
 	if err := r.runAll(t.Context(), []step{{name: "two", targets: []string{"again"}}}); err != nil || !strings.Contains(out.String(), "again-2: why it failed\n\n2 stories failed and then passed") {
 		t.Errorf("runAll() = %v, and printed:\n%s", err, out)
 	}
+	if err := os.WriteFile(filepath.Join(r.reports, "data-1.repeated"), []byte("\nFailed: A volume is kept (I2)\n  why"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.runAll(t.Context(), []step{{name: "a story about data", targets: []string{"pass"}}}); err == nil || !strings.Contains(err.Error(), "data-1, a story about data, failed once") {
+		t.Errorf("runAll() = %v", err)
+	}
 	t.Setenv("SPARED", "")
 	if err := r.runAll(t.Context(), []step{{name: "three", targets: []string{"again"}}}); err == nil || !strings.Contains(err.Error(), "more than 2 stories had to be repeated") {
 		t.Errorf("runAll() = %v", err)

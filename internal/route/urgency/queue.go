@@ -61,7 +61,7 @@ func (q *Queue) Get() (request reconcile.Request, shutdown bool) {
 	defer q.mu.Unlock()
 	delete(q.held, request)
 	delete(q.due, request)
-	q.fill()
+	q.fill(1)
 	return request, shutdown
 }
 
@@ -74,14 +74,14 @@ func (q *Queue) release() {
 		maps.Copy(q.due, q.held)
 	}
 	q.held = map[reconcile.Request]struct{}{} // a cleared map would keep its size
-	q.fill()
+	q.fill(0)
 }
 
-// fill adds due requests while the inner queue is short. Each Get calls it, so the inner queue is not empty while
-// requests are due. The caller must hold the lock.
-func (q *Queue) fill() {
+// fill adds due requests while the inner queue is short, or at least some, so that urgent requests cannot keep them out.
+// Each Get calls it, so the inner queue is not empty while requests are due. The caller must hold the lock.
+func (q *Queue) fill(atLeast int) {
 	for request := range q.due {
-		if q.Len() >= longest {
+		if atLeast--; atLeast < 0 && q.Len() >= longest {
 			return
 		}
 		delete(q.due, request)

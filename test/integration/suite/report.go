@@ -74,7 +74,9 @@ func toRun(report types.Report) error {
 			}
 			var log strings.Builder
 			failure(&log, first)
-			errs = append(errs, reports.Repeated(name, i, log.String()))
+			output := spec.CapturedGinkgoWriterOutput
+			log.WriteString(output[max(0, len(output)-logLimit):])
+			errs = append(errs, reports.Repeated(name+os.Getenv(tierEnv), i, log.String()))
 		}
 	}
 	return errors.Join(errs...)
