@@ -29,7 +29,7 @@ var (
 	}, []string{"cluster"})
 	queueDepth = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_queue_depth",
-		Help: "Number of requests in a controller's queue for a member. Requests that are not urgent are added while there are fewer than 200.",
+		Help: "Number of requests in a controller's queue for a member. While it has 200, requests that are not urgent wait outside it and are not counted.",
 	}, queueLabels)
 	queueAdds = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_queue_adds_total",
