@@ -23,18 +23,18 @@ import (
 // Cache spreads the keys of some indexes over a limited number of sets.
 type Cache struct {
 	cache.Cache
-	lookups map[lookupID]lookup
+	indexes map[indexID]fieldIndex
 
 	mu        sync.Mutex
 	informers map[toolscache.SharedIndexInformer]*handlers
 }
 
-type lookupID struct {
+type indexID struct {
 	kind reflect.Type
 	name string
 }
 
-type lookup struct {
+type fieldIndex struct {
 	extract  client.IndexerFunc
 	sets     uint64 // 0 if each key has its own set
 	object   client.Object
@@ -53,7 +53,7 @@ var setsOf = map[string]uint64{
 
 // NewCache wraps a cache. Add indexes only before it starts.
 func NewCache(c cache.Cache) *Cache {
-	return &Cache{Cache: c, lookups: map[lookupID]lookup{}, informers: map[toolscache.SharedIndexInformer]*handlers{}}
+	return &Cache{Cache: c, indexes: map[indexID]fieldIndex{}, informers: map[toolscache.SharedIndexInformer]*handlers{}}
 }
 
 // IndexField implements client.FieldIndexer.
@@ -67,8 +67,8 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, name string, 
 	if err != nil {
 		return err
 	}
-	l := lookup{extract, setsOf[name], obj, informer}
-	c.lookups[lookupID{reflect.TypeOf(obj), name}] = l
+	l := fieldIndex{extract, setsOf[name], obj, informer}
+	c.indexes[indexID{reflect.TypeOf(obj), name}] = l
 	return informer.AddIndexers(toolscache.Indexers{name: l.values}) //nolint:wrapcheck // as without Cache
 }
 
@@ -78,24 +78,24 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 		if by, ok := opts[0].(where); ok {
 			switch list := list.(type) {
 			case *corev1.PodList:
-				return lookUp(ctx, c, by, &list.Items)
+				return listByIndex(ctx, c, by, &list.Items)
 			case *corev1.PersistentVolumeClaimList:
-				return lookUp(ctx, c, by, &list.Items)
+				return listByIndex(ctx, c, by, &list.Items)
 			case *corev1.PersistentVolumeList:
-				return lookUp(ctx, c, by, &list.Items)
+				return listByIndex(ctx, c, by, &list.Items)
 			case *corev1.EventList:
-				return lookUp(ctx, c, by, &list.Items)
+				return listByIndex(ctx, c, by, &list.Items)
 			}
 		}
 	}
 	return c.Cache.List(ctx, list, opts...) //nolint:wrapcheck // as without Cache
 }
 
-func lookUp[T any, P interface {
+func listByIndex[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, c *Cache, by where, into *[]T) error {
-	l, ok := c.lookups[lookupID{reflect.TypeFor[P](), by.name}]
+	l, ok := c.indexes[indexID{reflect.TypeFor[P](), by.name}]
 	if !ok {
 		return fmt.Errorf("%T has no index %s", into, by.name)
 	}
@@ -143,7 +143,7 @@ func (w where) ApplyToList(o *client.ListOptions) {
 var errNotAnObject = errors.New("not an API object")
 
 // values returns an object's values in the informer's index.
-func (l lookup) values(item any) ([]string, error) {
+func (l fieldIndex) values(item any) ([]string, error) {
 	obj, ok := item.(client.Object)
 	if !ok {
 		return nil, errNotAnObject
@@ -153,14 +153,14 @@ func (l lookup) values(item any) ([]string, error) {
 	for _, key := range keys {
 		values = append(values, l.value(namespace, key))
 		if namespace != "" && l.sets == 0 {
-			values = append(values, l.value("", key)) // for lookups in all namespaces
+			values = append(values, l.value("", key)) // for indexes in all namespaces
 		}
 	}
 	return values, nil
 }
 
 // value returns the value of a key in the informer's index.
-func (l lookup) value(namespace, key string) string {
+func (l fieldIndex) value(namespace, key string) string {
 	if l.sets == 0 {
 		return namespace + "/" + key
 	}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/machine"
 )
 
 // Parts and values of admission.
@@ -165,11 +164,8 @@ func (r *rig) admit(ctx context.Context, client kubernetes.Interface, name strin
 				return fmt.Errorf("%s: %w", request.what, err)
 			}
 		}
-		api := r.x.Fleet.Host.Process(controlplane.APIServer)
-		before, err := processorSeconds(api.PID())
-		if err != nil {
-			return err
-		}
+		api := r.x.Fleet.Host.Process(controlplane.APIServer).PID()
+		before, _ := machine.ReadProcess(api)
 		var took []time.Duration
 		for range r.b.admissions {
 			begin := time.Now()
@@ -178,33 +174,14 @@ func (r *rig) admit(ctx context.Context, client kubernetes.Interface, name strin
 			}
 			took = append(took, time.Since(begin))
 		}
-		after, err := processorSeconds(api.PID())
-		if err != nil {
-			return err
+		after, running := machine.ReadProcess(api)
+		if !running {
+			return errors.New("the host's API server has ended")
 		}
-		run.Values[request.what] = (after - before) * 1000 / float64(r.b.admissions)
+		run.Values[request.what] = (after.CPU - before.CPU).Seconds() * 1000 / float64(r.b.admissions)
 		run.Times[strings.ReplaceAll(request.what, "API server CPU ms", "time")] = distribution(took)
 		r.b.say("      %s: %.2f; p50 %.2f ms", request.what, run.Values[request.what], distribution(took).P50)
 	}
 	r.b.report.add(run)
 	return nil
-}
-
-// processorSeconds returns the processor time of a process (proc(5)).
-func processorSeconds(pid int) (float64, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
-	}
-	// The name of the program in parentheses may contain spaces. utime and stime are fields 14 and 15.
-	fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
-	var ticks float64
-	for _, field := range fields[11:13] {
-		n, err := strconv.ParseFloat(field, 64)
-		if err != nil {
-			return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
-		}
-		ticks += n
-	}
-	return ticks / userHertz, nil
 }

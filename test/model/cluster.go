@@ -149,13 +149,11 @@ func (r reader) objects(like client.Object) []client.Object {
 }
 
 func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	for _, obj := range r.objects(into) {
-		if obj.GetName() == key.Name && obj.GetNamespace() == key.Namespace {
-			r.copy(obj, into)
-			return nil
-		}
+	obj, err := api.Find(r.objects(into), key, into)
+	if err == nil {
+		r.copy(obj, into)
 	}
-	return api.NotFound(into, key.Name)
+	return err
 }
 
 // copy makes a deep copy of an object that was read live, and a shallow copy of a cached object,

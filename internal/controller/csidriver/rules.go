@@ -65,7 +65,7 @@ func NamespaceRules(all []v1alpha1.ClusterRegistration) (rules string, complete 
 		}
 	}
 	complete = true
-	sections, groups, keys := map[string][]string{}, map[string][]string{}, map[string]map[string]bool{}
+	sections, groups := map[string][]string{}, map[string][]string{} // by their first line, and by the taints
 	size := 0
 	for _, r := range slices.SortedFunc(maps.Keys(members), rule.compare) {
 		nodes := slices.Sorted(slices.Values(members[r]))
@@ -92,21 +92,22 @@ func NamespaceRules(all []v1alpha1.ClusterRegistration) (rules string, complete 
 			continue
 		}
 		groups[r.taints] = append(groups[r.taints], group)
-		if keys[r.taints] == nil {
-			keys[r.taints] = map[string]bool{}
-		}
 		for _, key := range of {
-			keys[r.taints][key] = true
 			sections[r.taints+"\t"+key] = append(sections[r.taints+"\t"+key], line)
 		}
 	}
 	if len(groups) == 0 {
 		return "", complete
 	}
-	parts := []string{strings.Join(slices.Sorted(maps.Keys(groups)), "|")}
-	for _, set := range slices.Sorted(maps.Keys(groups)) {
+	sets, firsts := slices.Sorted(maps.Keys(groups)), slices.Sorted(maps.Keys(sections))
+	parts := []string{strings.Join(sets, "|")}
+	for _, set := range sets {
 		others, names := " ", []string(nil)
-		for _, key := range slices.Sorted(maps.Keys(keys[set])) {
+		for _, first := range firsts {
+			key, of := strings.CutPrefix(first, set+"\t")
+			if !of {
+				continue
+			}
 			if strings.HasPrefix(key, keyName) {
 				names = append(names, key)
 			} else {
@@ -115,8 +116,8 @@ func NamespaceRules(all []v1alpha1.ClusterRegistration) (rules string, complete 
 		}
 		parts = append(parts, set+"\t"+keyAll+"\n"+strings.Join(groups[set], ";")+"\n"+others+"\n "+strings.Join(names, " "))
 	}
-	for _, section := range slices.Sorted(maps.Keys(sections)) {
-		parts = append(parts, section+"\n"+strings.Join(sections[section], "\n"))
+	for _, first := range firsts {
+		parts = append(parts, first+"\n"+strings.Join(sections[first], "\n"))
 	}
 	return strings.Join(parts, "\n\n"), complete
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -66,6 +67,30 @@ func Check(there client.Object, want metav1.Preconditions) error {
 		return apierrors.NewConflict(resourceOf(there), there.GetName(), errors.New("the object has changed"))
 	}
 	return nil
+}
+
+// Find returns the object with a key, or an error like an API server's.
+func Find(all []client.Object, key client.ObjectKey, like client.Object) (client.Object, error) {
+	for _, obj := range all {
+		if obj.GetName() == key.Name && obj.GetNamespace() == key.Namespace {
+			return obj, nil
+		}
+	}
+	return nil, NotFound(like, key.Name)
+}
+
+// Trace returns the names of the moves that lead to a world, and of the last one, which a controller would make
+// there. Each world has the move and the index of the world from which it was reached, or -1.
+func Trace(at int, from []int, by []string, last string) []string {
+	var trace []string
+	for i := at; i >= 0; i = from[i] {
+		trace = append(trace, "  "+by[i])
+	}
+	slices.Reverse(trace)
+	if last != "" {
+		trace = append(trace, "  => "+last)
+	}
+	return trace
 }
 
 // NotFound returns the error for an object that does not exist.

@@ -3,13 +3,13 @@ package pods
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/test/model/api"
 )
 
 // Model contains what all worlds have in common.
@@ -173,15 +173,7 @@ func (m *Model) find(at int, what, last string) {
 	if f == nil {
 		f = &Finding{}
 		m.findings[what] = f
-		var trace []string
-		for i := at; i >= 0; i = m.from[i] {
-			trace = append(trace, "  "+m.by[i])
-		}
-		slices.Reverse(trace)
-		if last != "" {
-			trace = append(trace, "  => "+last)
-		}
-		f.Trace = strings.Join(append(trace, "    "+m.describe(m.worlds[at])), "\n")
+		f.Trace = strings.Join(append(api.Trace(at, m.from, m.by, last), "    "+m.describe(m.worlds[at])), "\n")
 	}
 	f.Worlds++
 }

@@ -347,15 +347,7 @@ func (s *search) find(at int, what, last string) {
 	if f == nil {
 		f = &Finding{}
 		s.result.Findings[what] = f
-		var trace []string
-		for i := at; i >= 0; i = s.from[i] {
-			trace = append(trace, "  "+s.by[i])
-		}
-		slices.Reverse(trace)
-		if last != "" {
-			trace = append(trace, "  => "+last)
-		}
-		f.Trace = strings.Join(append(trace, "    "+s.model.describe(s.worlds[at])), "\n")
+		f.Trace = strings.Join(append(api.Trace(at, s.from, s.by, last), "    "+s.model.describe(s.worlds[at])), "\n")
 	}
 	f.Worlds++
 }

@@ -112,13 +112,11 @@ func (r reader) objects(like any) []client.Object {
 }
 
 func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	for _, obj := range r.objects(into) {
-		if obj.GetName() == key.Name && obj.GetNamespace() == key.Namespace {
-			reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
-			return nil
-		}
+	obj, err := api.Find(r.objects(into), key, into)
+	if err == nil {
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
 	}
-	return api.NotFound(into, key.Name)
+	return err
 }
 
 func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
