@@ -45,7 +45,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod"
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/sharedpv"
 	"github.com/xylem-io/xylem/internal/controller/source"
@@ -64,6 +63,7 @@ import (
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/sharing"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // syncTimeout bounds the initial sync of a member's caches. 50,000 volumes take a few seconds.
@@ -124,7 +124,7 @@ func (w *wiring) add(ctx context.Context) error {
 	registrations := &clusterregistration.Reconciler{
 		Client: w.client, Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: w.records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
-		ReportPlaced: reporting.OfLeaving,
+		ReportPlaced: rootpvc.SetPlacedOfLeaving,
 	}
 	fleet := w.fleet(registrations.Admit)
 	w.others = fleet.Others
@@ -178,6 +178,7 @@ func (w *wiring) add(ctx context.Context) error {
 // session adds the controllers of one member to its link.
 func (w *wiring) session(_ context.Context, link *member.Link) error {
 	sizes, sharer := &exhausted.Sizes{}, sharing.New(link)
+	volumes := observe.Options{Book: w.book, NominatedNode: w.options.Nominates(w.host.version), SilentAfter: w.options.SilentAfter, UnusedPromises: observe.NewUnusedPromises()}
 	for _, setup := range []func(*member.Link) error{
 		leafnamespace.Setup,
 		func(link *member.Link) error {
@@ -186,7 +187,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.options.Nominates(w.host.version), SilentAfter: w.options.SilentAfter, Others: w.others})
+			return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: w.options.Namespace, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, Others: w.others})
 		},
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.options.Nominates(w.host.version), Mirrors: w.mirrors, Sharer: sharer})
@@ -194,7 +195,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error {
 			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.options.Nominates(w.host.version), Exhausted: sizes})
 		},
-		func(link *member.Link) error { return rootpv.Setup(link, w.records) },
+		func(link *member.Link) error { return rootpv.Setup(link, volumes, w.records) },
 		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },
 		func(link *member.Link) error {
 			return rootsnapshot.Setup(link, w.records)
@@ -206,7 +207,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		leafattachment.Setup,
 		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
 		func(link *member.Link) error {
-			return leafpv.Setup(link, leafpv.Options{Book: w.book, Mirrors: w.mirrors})
+			return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: w.mirrors})
 		},
 		func(link *member.Link) error {
 			return orphan.Setup(link, orphan.Options{Book: w.book, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace, Slots: w.inventories})

@@ -18,8 +18,9 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// Observed is one volume, with all related objects in the host and in one member. A nil field
-// means that the object does not exist.
+// Observed is one volume, with all related objects in the host and in one member, or a claim without a
+// volume in the member. Its fields do not depend on the object that a request names: package observe fills
+// all of them for each request. A nil field means that the object does not exist.
 type Observed struct {
 	Member mirror.Member
 	// Name and UID are those of the leaf PV, from Host or Leaf. If Name is empty, the observation
@@ -34,9 +35,9 @@ type Observed struct {
 	// Twin is another host PV, not created by Xylem, that represents the same volume.
 	Twin *corev1.PersistentVolume
 
-	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded. They
-	// are set only in leaf_pv's observations, and in root_pvc's observations of a claim that is bound
-	// to one of them. In the latter, Host is nil, and Taken is the host PV that represents the volume.
+	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded. If the
+	// observation is of a claim that is bound to one of them, Host is nil, and Taken is the host PV that
+	// represents the volume.
 	Imports []corev1.PersistentVolume
 	Taken   *corev1.PersistentVolume
 	// ImportClass is the host class of the first import.
@@ -45,9 +46,11 @@ type Observed struct {
 	// Leaf is the member's PV with that name and UID. Recreated is the member's PV with the same
 	// name but a different UID. It is set only if Leaf is nil.
 	Leaf, Recreated *corev1.PersistentVolume
-	// Stamp is Leaf's stamp, if Stamped is set.
-	Stamp   mirror.Origin
-	Stamped bool
+	// Stamp is Leaf's stamp, if Stamped is set. StampRoot is the claim that it names, or nil if that claim
+	// was deleted.
+	Stamp     mirror.Origin
+	Stamped   bool
+	StampRoot *corev1.PersistentVolumeClaim
 
 	// Root is the host's claim that the volume belongs to: Host's claim or, if Host is nil, the root
 	// of the leaf claim or the leaf PV. Successor is the host's claim with the same namespace and name
@@ -56,6 +59,9 @@ type Observed struct {
 	// Claim is the root's leaf claim. Origin is Claim's stamp or, if Claim is nil, Leaf's.
 	Claim  *corev1.PersistentVolumeClaim
 	Origin mirror.Origin
+	// NameOccupiedBy is a leaf claim that belongs to an earlier root with the name of the host PV's claim,
+	// so that no leaf claim can be created for that claim.
+	NameOccupiedBy *corev1.PersistentVolumeClaim
 	// Holder is another root's leaf claim that Leaf is bound to, if an admin freed Host for Root.
 	// HolderRoot is that other root, or nil if it was deleted.
 	Holder       *corev1.PersistentVolumeClaim
@@ -80,33 +86,32 @@ type Observed struct {
 	// NameTaken and SuffixTaken report whether another host PV has the name that Host would have,
 	// without or with the suffix.
 	NameTaken, SuffixTaken bool
-	// Users are the Pods that need the disk of a promise that is released with its last Pod.
-	// leaf_pv's observations lack them, because its steps do not depend on them.
-	Users []corev1.Pod
-	// Unused describes how long a promise has had no Users. Only root_pv observes this.
+	// Users are the Pods that need the disk of a promise that is released with its last Pod. Unused
+	// describes how long such a promise has had no Users.
+	Users  []corev1.Pod
 	Unused Unused
 	// Restored is set if the leaf claim may come from a backup of the member. RootLost is set if the
 	// leaf claim has no root, and the host may have lost it when the host was restored.
 	Restored, RootLost bool
 
-	// PlacedRegistration is the registration of the other member that the root is placed in, if any.
-	// Only root_pvc observes it.
+	// PlacedRegistration is the registration of the other member that the root, or its successor, is placed
+	// in, if any.
 	PlacedRegistration string
 
 	// Needs names the claims that are to be cloned from a volume that may have to be destroyed, or whose
 	// leaf claim may have to be deleted.
 	Needs []string
-	// Copies names the other members that may have copies of a shared volume. Only root_pv
-	// observes them.
+	// Copies names the other members that may have copies of a shared volume.
 	Copies []string
 
-	// Rules are the placement rules of the member's registration. Class is the host's class. Tenant
-	// is the UID of the root's or its successor's namespace. Only leaf_pv and root_pvc
-	// observe these three, because their steps need them.
+	// Rules are the placement rules of the member's registration. Class is the class of the root, or of its
+	// successor, in the host. Tenant is the UID of its namespace. Tenant is empty unless the member has
+	// the volume.
 	Rules  placement.Rules
 	Class  *storagev1.StorageClass
 	Tenant types.UID
-	// Placement is the state of the claim in the member. Only root_pvc observes it.
+	// Placement is the state of the root, or of its successor, in the member. It is nil if no member is
+	// observed: the controllers promise and host_volume observe only the host.
 	Placement *Placement
 }
 
@@ -119,6 +124,8 @@ type Unused struct {
 	// Outdated is set if the promise is marked as being released, and the mark may come from a backup
 	// of the host: since then, Pods that the host has lost may have written to the disk.
 	Outdated bool
+	// Unreadable is why the promise's class, which contains Grace, cannot be read, or nil.
+	Unreadable error
 }
 
 // UnusedSince returns when a promise was marked as unused, or nil. It ignores a value that does

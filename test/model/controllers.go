@@ -29,6 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 	"github.com/xylem-io/xylem/test/model/api"
 )
 
@@ -246,14 +247,15 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 
 // addTo adds a controller to a link. The controller has no state in memory.
 func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]placing.Other, error)) error {
-	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
+	mirrors := account.NewMirrors(cached(hostSide), live(hostSide))
+	volumes := observe.Options{Book: account.NewBook(), SilentAfter: rootpvc.DefaultSilentAfter, UnusedPromises: observe.NewUnusedPromises()}
 	switch name {
 	case rootpvc.Name:
-		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}, backlog.DefaultLimit), SilentAfter: rootpvc.DefaultSilentAfter, Others: others})
+		return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: system, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}, backlog.DefaultLimit), Others: others})
 	case rootpv.Name:
-		return rootpv.Setup(link, &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
+		return rootpv.Setup(link, volumes, &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
 	case leafpv.Name:
-		return leafpv.Setup(link, leafpv.Options{Book: book, Mirrors: mirrors})
+		return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: mirrors})
 	}
 	return fmt.Errorf("%s is not a controller of a link", name)
 }

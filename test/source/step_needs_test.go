@@ -31,12 +31,11 @@ var stepTables = []struct {
 
 // reportingPackages lists the packages that report on behalf of these controllers.
 var reportingPackages = map[string]string{
-	"attributes": "internal/controller/rootpvc/attributes", "reporting": "internal/controller/rootpvc/reporting",
-	"report": "internal/mirror/report", "desired": "internal/volume/desired", "pvc": "internal/mirror/pvc", "placement": "internal/placement",
+	"reporter": "internal/controller/rootpvc", "report": "internal/mirror/report", "desired": "internal/volume/desired", "pvc": "internal/mirror/pvc", "placement": "internal/placement",
 }
 
 // reportingFields maps the reconcilers' fields, and the method Place, to the packages of their types.
-var reportingFields = map[string]string{"attributes": "attributes", "reports": "reporting", "Place": "placement"}
+var reportingFields = map[string]string{"reports": "reporter", "Place": "placement"}
 
 // notFollowed lists functions that are not followed. Most only pass on a reason. The table's rows report the
 // reasons of observer.

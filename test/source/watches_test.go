@@ -19,6 +19,12 @@ type unwatchedRead struct {
 // readAgain is the reason why recovery does not need to watch the objects that it reads.
 const readAgain = "read when the claim's timeout has passed, and then at intervals until a member is found"
 
+// One observer reads volumes for root_pvc, leaf_pv and root_pv (package volume/observe).
+const (
+	onlyRootPVC       = "only root_pvc's steps depend on it: TestStepsDoNotDependOnUnwatchedObjects in package rootpvc"
+	onlyUnprovisioned = "only for claims without a volume, which are root_pvc's"
+)
+
 // unwatchedReads lists the reads that need no watch, each with the reason. An unnecessary exception
 // fails the test.
 var unwatchedReads = map[unwatchedRead]string{
@@ -48,7 +54,6 @@ var unwatchedReads = map[unwatchedRead]string{
 	{"waitingpod.Reconciler", access{hostSide, "PersistentVolume"}}: "the volume of a bound claim, which already exists: the scheduler's next attempt changes the Pod",
 
 	{"leafpv.reconciler", access{hostSide, "Namespace"}}:            "its UID, which does not change while the claim exists; if the namespace is missing, leaf_pv returns an error and retries",
-	{"leafpv.reconciler", access{hostSide, "Pod"}}:                  "for events on Pods when a promise is fulfilled: no decision depends on them",
 	{"rootpv.reconciler", access{hostSide, "Node"}}:                 "the cluster of a Pod's node; while only Pods on other members' nodes may use a disk, the Pods are checked again at intervals",
 	{"rootpvc.reconciler", access{hostSide, "ClusterRegistration"}}: "only its name, for a message",
 	{"rootpv.reconciler", access{hostSide, "ClusterRegistration"}}:  "only its name, for a message",
@@ -67,7 +72,27 @@ var unwatchedReads = map[unwatchedRead]string{
 	{"source.Reconciler", access{hostSide, "CSIStorageCapacity"}}: "source reads them together with the members, but does not use them",
 	{"source.Reconciler", access{hostSide, "Pod"}}:                "only to prefer one of several members: the scheduler's selection changes the claim",
 	{"leafpv.reconciler", access{leafSide, "VolumeSnapshot"}}:     "whether the source's name still belongs to the same snapshot when the restored volume appears: the volume is watched",
-	{"rootpv.reconciler", access{leafSide, "VolumeSnapshot"}}:     "root_pv has no reader for them, because the volume is already mirrored",
+	{"rootpv.reconciler", access{leafSide, "VolumeSnapshot"}}:     "only for volumes that are not mirrored yet",
+
+	{"leafpv.reconciler", access{leafSide, "Event"}}:                 onlyUnprovisioned,
+	{"leafpv.reconciler", access{leafSide, "Pod"}}:                   onlyUnprovisioned,
+	{"leafpv.reconciler", access{leafSide, "VolumeSnapshotContent"}}: onlyUnprovisioned,
+	{"leafpv.reconciler", access{hostSide, "VolumeSnapshot"}}:        onlyUnprovisioned,
+	{"leafpv.reconciler", access{hostSide, "VolumeSnapshotContent"}}: onlyUnprovisioned,
+	{"leafpv.reconciler", access{leafSide, "StorageClass"}}:          onlyRootPVC,
+	{"leafpv.reconciler", access{leafSide, "Namespace"}}:             onlyRootPVC,
+	{"rootpv.reconciler", access{leafSide, "Event"}}:                 onlyUnprovisioned,
+	{"rootpv.reconciler", access{leafSide, "Pod"}}:                   onlyUnprovisioned,
+	{"rootpv.reconciler", access{leafSide, "VolumeSnapshotContent"}}: onlyUnprovisioned,
+	{"rootpv.reconciler", access{hostSide, "VolumeSnapshot"}}:        onlyUnprovisioned,
+	{"rootpv.reconciler", access{hostSide, "VolumeSnapshotContent"}}: onlyUnprovisioned,
+	{"rootpv.reconciler", access{leafSide, "StorageClass"}}:          onlyRootPVC,
+	{"rootpv.reconciler", access{leafSide, "Namespace"}}:             onlyRootPVC,
+	{"leafpv.reconciler", access{hostSide, "Node"}}:                  onlyRootPVC,
+	{"leafpv.reconciler", access{hostSide, "Pod"}}:                   "the Pods that use a promise's disk: root_pv owns all steps that depend on them",
+	{"leafpv.reconciler", access{hostSide, "ClusterRegistration"}}:   "only its name, for a message",
+	{"rootpv.reconciler", access{hostSide, "Namespace"}}:             "as for leaf_pv",
+	{"rootpv.reconciler", access{hostSide, "StorageClass"}}:          onlyRootPVC,
 
 	{"rootsnapshot.reconciler", access{hostSide, "PersistentVolumeClaim"}}: "the claim's volume, which does not change while the claim is bound: the snapshot-controller creates contents only for bound claims",
 	{"rootsnapshot.reconciler", access{leafSide, "PersistentVolume"}}:      "the volume of a leaf claim that is itself watched",

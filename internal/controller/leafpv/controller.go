@@ -45,8 +45,8 @@ type reconciler struct {
 
 // Options configures the controller.
 type Options struct {
-	// Book records volumes that may be orphans.
-	Book *account.Book
+	// Options contains the Book, which also records volumes that may be orphans.
+	observe.Options
 	// Mirrors contains the host PVs that were created for claims.
 	Mirrors *account.Mirrors
 }
@@ -77,7 +77,7 @@ func inUse(_ context.Context, _, after client.Object) bool {
 
 // Reconcile takes the next step for one leaf PV and its host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules, LeafSnapshots: r.LeafSnapshots()}.OfLeaf(ctx, request.Name)
+	s, err := observe.For(r.Link, r.Options.Options).OfLeaf(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

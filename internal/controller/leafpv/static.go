@@ -37,7 +37,7 @@ func (r *reconciler) imported(ctx context.Context, s *volume.Observed) error {
 	if gone, err := adoption.ClaimGone(ctx, r.Proof(), key, uid); err != nil || !gone {
 		return err
 	}
-	if s.Stamped && s.Stamp.Root.Namespace != "" && s.Root == nil {
+	if s.Stamped && s.Stamp.Root.Namespace != "" && s.StampRoot == nil {
 		if _, gone, err := r.Proof().RootGone(ctx, s.Stamp.Root, s.Stamp.UID); err != nil || !gone {
 			return err
 		}
@@ -74,7 +74,7 @@ func (r *reconciler) reportImports(s *volume.Observed) (again time.Duration) {
 // missing reports on the host PVs that request a leaf PV that does not exist. It returns when to do so
 // again, or 0.
 func (r *reconciler) missing(ctx context.Context, name string) (again time.Duration, err error) {
-	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules}.OfMissing(ctx, name)
+	s, err := observe.For(r.Link, r.Options.Options).OfMissing(ctx, name)
 	if err != nil {
 		return 0, err
 	}

@@ -10,7 +10,7 @@
 // ProvisioningFailed. A Pod that is unschedulable only because another of its claims is still being
 // provisioned does not count. The condition's transition time is the timer, so a restart loses
 // nothing. A member may send a new message each time. For each claim, the first few are written
-// immediately, then one every ten seconds (rootpvc/reporting). A timeout of a slow driver
+// immediately, then one every ten seconds (rootpvc). A timeout of a slow driver
 // (DeadlineExceeded, Canceled, Aborted) is not evidence, because the call may go on. Neither is a
 // provisioner that reports nothing.
 //

@@ -239,7 +239,7 @@ func (r *reconciler) unlessUnseen(ctx context.Context, s *volume.Observed) error
 
 func (r *reconciler) deleteHost(ctx context.Context, s *volume.Observed, e dropping.Droppable) error {
 	if s.Host.DeletionTimestamp == nil {
-		r.idle.end(s.Host.UID)
+		r.options.UnusedPromises.End(s.Host.UID)
 		return client.IgnoreNotFound(r.Root.DeleteVolume(ctx, s.Host, e)) // the deletion's event enqueues the PV, to remove the finalizer
 	}
 	return r.removeFinalizer(ctx, s, e)
@@ -255,7 +255,7 @@ func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Observed) erro
 }
 
 func (r *reconciler) removeFinalizer(ctx context.Context, s *volume.Observed, e dropping.Droppable) error {
-	r.idle.end(s.Host.UID)
+	r.options.UnusedPromises.End(s.Host.UID)
 	after := s.Host.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
 	return client.IgnoreNotFound(r.Root.DropVolume(ctx, actor, s.Host, after, e))

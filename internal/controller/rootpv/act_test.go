@@ -23,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // reads serves live reads of a few objects.
@@ -221,7 +222,7 @@ func TestEndPromiseIsLive(t *testing.T) {
 				Member: here, HostLive: host, Live: leaf, Cache: cached{reads: member38}, MayDestroy: func() error { return nil },
 				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				Unrestored: func(context.Context) error { return nil },
-			}, idle: newIdle(), leafGone: newLeafGone()}
+			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone()}
 			plan := lifecycle.Next(s)
 			if plan.By(lifecycle.RootPV) != lifecycle.EndPromise {
 				t.Fatalf("the plan is %+v, want EndPromise", plan)
@@ -243,7 +244,7 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{}, Live: &reads{}, MayDestroy: func() error { return suspended },
 				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-			}, idle: newIdle(), leafGone: newLeafGone()}
+			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone()}
 			want := suspended
 			if want == nil {
 				want = errWrite
@@ -269,7 +270,7 @@ func TestReleaseNoticesARestore(t *testing.T) {
 				Member: here, Host: &reads{}, HostLive: &reads{volume: s.Host}, Live: &reads{}, MayDestroy: func() error { return nil },
 				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				Unrestored: func(context.Context) error { return restored },
-			}, idle: newIdle(), leafGone: newLeafGone()}
+			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone()}
 			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, errWrite) {
 				t.Fatalf("error is %v, want an attempted release", err)
 			}
@@ -342,7 +343,7 @@ func TestDropKeptRecordsLostDisks(t *testing.T) {
 						return restores.Times{Member: now.Time}
 					},
 				},
-				idle: newIdle(), leafGone: newLeafGone(), missing: hostrecord.NewMissing(&hostrecord.Records{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),
+				options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone(), missing: hostrecord.NewMissing(&hostrecord.Records{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),
 			}
 			if _, err := r.act(t.Context(), s, plan); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)

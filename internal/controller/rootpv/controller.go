@@ -39,14 +39,14 @@ type reconciler struct {
 	*member.Link
 	news    *news.News // about host PVs, by UID
 	missing *hostrecord.Missing
-	idle    *idle
+	options observe.Options
 	// leafGone contains the evidence with which root_pv has deleted host PVs, until their finalizers are removed.
 	leafGone leafGone
 }
 
 // Setup adds the controller to a member's link. The records show which volumes the member has lost.
-func Setup(link *member.Link, records *hostrecord.Records) error {
-	r := &reconciler{Link: link, news: news.New(link.Clock), missing: hostrecord.NewMissing(records), idle: newIdle(), leafGone: newLeafGone()}
+func Setup(link *member.Link, options observe.Options, records *hostrecord.Records) error {
+	r := &reconciler{Link: link, news: news.New(link.Clock), missing: hostrecord.NewMissing(records), options: options, leafGone: newLeafGone()}
 	return link.Controller(Name, workers, r,
 		urgency.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
 		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
@@ -65,7 +65,7 @@ func ending(_ context.Context, _, after client.Object) bool {
 
 // Reconcile takes the next step of releasing one host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.Observer{Prover: r.Proof()}.OfHost(ctx, request.Name)
+	s, err := observe.For(r.Link, r.options).OfHost(ctx, request.Name)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
@@ -77,10 +77,9 @@ func (r *reconciler) proceed(ctx context.Context, s *volume.Observed) (reconcile
 	if s.Leaf != nil && (!s.HasFinalizer() || r.LastRestores().MayLackLeaf(s.Host)) {
 		r.missing.Observe(s.Host)
 	}
-	unreadable := r.observeUnused(s)
 	plan := lifecycle.Next(s)
-	if unreadable != nil && releases(plan.By(lifecycle.RootPV)) {
-		return reconcile.Result{}, unreadable
+	if s.Unused.Unreadable != nil && releases(plan.By(lifecycle.RootPV)) {
+		return reconcile.Result{}, s.Unused.Unreadable
 	}
 	return r.act(ctx, s, plan)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -32,18 +31,6 @@ const lookAgain = 5 * time.Second
 // that keeps new Pods from being pushed. After a restore of the host, marks of an earlier process are
 // removed first, because they may come from the backup.
 
-// observeUnused adds how long ago this process recorded that no Pod uses the promise.
-func (r *reconciler) observeUnused(s *volume.Observed) error {
-	if !s.Scratch() {
-		return nil
-	}
-	class, err := hostclass.Read(hostpv.PromiseClass(s.Host))
-	s.Unused.Grace = class.ReleaseGrace
-	s.Unused.For, s.Unused.Listed = r.idle.since(s.Host, r.Clock.Now())
-	s.Unused.Outdated = hostpv.Releasing(s.Host) && !s.Unused.Listed && s.Leaf != nil && r.LastRestores().MayLackRoot(s.Leaf)
-	return err
-}
-
 // releases reports whether a step of the release needs the grace period.
 func releases(step lifecycle.Step) bool {
 	switch step {
@@ -60,7 +47,7 @@ func (r *reconciler) markUnused(ctx context.Context, s *volume.Observed, _ proof
 	if err := r.annotate(ctx, s.Host, v1alpha1.AnnotationUnusedSince, mark); err != nil {
 		return err
 	}
-	r.idle.begin(s.Host.UID, mark, start)
+	r.options.UnusedPromises.Begin(s.Host.UID, mark, start)
 	return nil
 }
 
@@ -68,7 +55,7 @@ func (r *reconciler) markUnused(ctx context.Context, s *volume.Observed, _ proof
 // mark.
 func (r *reconciler) countGrace(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
 	result, err := r.unlessUsed(ctx, s, func(context.Context, *volume.Observed, proof.Releasing, proof.Unneeded) error {
-		r.idle.begin(s.Host.UID, s.Host.Annotations[v1alpha1.AnnotationUnusedSince], r.Clock.Now())
+		r.options.UnusedPromises.Begin(s.Host.UID, s.Host.Annotations[v1alpha1.AnnotationUnusedSince], r.Clock.Now())
 		return nil
 	})
 	if err == nil && result.RequeueAfter == 0 {
@@ -159,7 +146,7 @@ func (r *reconciler) unmark(ctx context.Context, s *volume.Observed) error {
 			return err // the leaf PV's event enqueues the promise
 		}
 	}
-	r.idle.end(s.Host.UID)
+	r.options.UnusedPromises.End(s.Host.UID)
 	after := s.Host.DeepCopy()
 	delete(after.Annotations, v1alpha1.AnnotationUnusedSince)
 	delete(after.Annotations, v1alpha1.AnnotationReleasing)
@@ -191,7 +178,7 @@ func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
 	if err := r.Root.DropVolume(ctx, actor, s.Host, hostpv.Unfulfil(s.Host, claim), e); err != nil {
 		return err
 	}
-	r.idle.end(s.Host.UID)
+	r.options.UnusedPromises.End(s.Host.UID)
 	r.eventReleased(s, claim)
 	return nil
 }

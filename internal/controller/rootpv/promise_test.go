@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
@@ -27,6 +28,7 @@ import (
 	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 const grace = time.Minute
@@ -172,9 +174,9 @@ func TestKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(2)
-			r := &reconciler{Link: &member.Link{Member: here, Recorder: recorder, Clock: clocktesting.NewFakePassiveClock(now.Time)}, news: news.New(clocktesting.NewFakePassiveClock(now.Time)), idle: newIdle()}
+			r := &reconciler{Link: &member.Link{Member: here, Recorder: recorder, Clock: clocktesting.NewFakePassiveClock(now.Time)}, news: news.New(clocktesting.NewFakePassiveClock(now.Time)), options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 			for range 2 {
-				if _, err := r.proceed(t.Context(), s); err != nil {
+				if _, err := proceed(t, r, s); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -201,8 +203,8 @@ func TestLooksAgain(t *testing.T) {
 		"a volume that is not a promise":                       {seen(phase(corev1.VolumeBound)), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time)}, idle: newIdle()}
-			result, err := r.proceed(t.Context(), tc.seen)
+			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time)}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
+			result, err := proceed(t, r, tc.seen)
 			if err != nil || result.RequeueAfter != tc.want {
 				t.Errorf("the next check is after %s, want %s: %v", result.RequeueAfter, tc.want, err)
 			}
@@ -320,8 +322,8 @@ func TestReleaseProves(t *testing.T) {
 				Member: here, HostLive: host, Live: &reads{volume: s.Leaf}, Clock: clocktesting.NewFakePassiveClock(now.Time), MayDestroy: func() error { return tc.suspended },
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 				Root: guarded.NewRoot(accepts{}, here.Registration, guarded.HostOnly{}),
-			}, idle: newIdle()}
-			result, err := r.proceed(t.Context(), s)
+			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
+			result, err := proceed(t, r, s)
 			switch {
 			case tc.written && !errors.Is(err, errWrite):
 				t.Errorf("the leaf PV was not written: %v", err)
@@ -359,12 +361,12 @@ func TestGraceOfThisProcess(t *testing.T) {
 	r := &reconciler{Link: &member.Link{
 		Member: here, HostLive: host, Clock: clock, MayDestroy: func() error { return nil },
 		Root: guarded.NewRoot(write, here.Registration, guarded.HostOnly{}),
-	}, idle: newIdle()}
+	}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 	step := func(after time.Duration) time.Duration {
 		t.Helper()
 		clock.SetTime(clock.Now().Add(after))
 		write.annotations = nil
-		result, err := r.proceed(t.Context(), s)
+		result, err := proceed(t, r, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -408,8 +410,8 @@ func TestMarks(t *testing.T) {
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &podReads{reads: reads{volume: tc.seen.Host}}, Clock: clocktesting.NewFakePassiveClock(now.Time),
 				MayDestroy: func() error { return nil }, Root: guarded.NewRoot(write, here.Registration, guarded.HostOnly{}),
-			}, idle: newIdle()}
-			result, err := r.proceed(t.Context(), tc.seen)
+			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
+			result, err := proceed(t, r, tc.seen)
 			if err != nil || write.annotations[v1alpha1.AnnotationUnusedSince] != tc.want {
 				t.Errorf("mark is %q, want %q: %v", write.annotations[v1alpha1.AnnotationUnusedSince], tc.want, err)
 			}
@@ -444,12 +446,12 @@ func TestReleasingMarkFromBackup(t *testing.T) {
 			if tc.seen.Leaf != nil {
 				tc.seen.Leaf.CreationTimestamp = now
 			}
-			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time), Restores: func() restores.Times { return times }}, idle: newIdle()}
+			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time), Restores: func() restores.Times { return times }}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 			if tc.listed {
-				r.idle.begin(tc.seen.Host.UID, tc.seen.Host.Annotations[v1alpha1.AnnotationUnusedSince], now.Time)
+				r.options.UnusedPromises.Begin(tc.seen.Host.UID, tc.seen.Host.Annotations[v1alpha1.AnnotationUnusedSince], now.Time)
 			}
-			if err := r.observeUnused(tc.seen); err != nil || tc.seen.Unused.Outdated != tc.want {
-				t.Errorf("outdated is %t, want %t: %v", tc.seen.Unused.Outdated, tc.want, err)
+			if observeUnused(r, tc.seen); tc.seen.Unused.Outdated != tc.want {
+				t.Errorf("outdated is %t, want %t", tc.seen.Unused.Outdated, tc.want)
 			}
 		})
 	}
@@ -487,8 +489,8 @@ func TestReleaseCannotBeUndone(t *testing.T) {
 				r := &reconciler{Link: &member.Link{
 					Member: here, HostLive: &podReads{reads: reads{volume: s.Host}, pods: []corev1.Pod{pod}}, Live: leaf, Clock: clocktesting.NewFakePassiveClock(now.Time), MayDestroy: func() error { return nil },
 					Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-				}, idle: newIdle()}
-				if _, err := r.proceed(t.Context(), s); !errors.Is(err, tc.want) {
+				}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
+				if _, err := proceed(t, r, s); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)
 				}
 			})
@@ -582,4 +584,17 @@ func TestEnqueuesByLeafClaim(t *testing.T) {
 func unbound(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	claim.Spec.VolumeName = ""
 	return claim
+}
+
+// proceed observes since when the promise is unused, and takes the next step.
+func proceed(t *testing.T, r *reconciler, s *volume.Observed) (reconcile.Result, error) {
+	t.Helper()
+	observeUnused(r, s)
+	return r.proceed(t.Context(), s)
+}
+
+func observeUnused(r *reconciler, s *volume.Observed) {
+	if r.options.UnusedPromises != nil {
+		r.options.UnusedPromises.Observe(s, r.Clock.Now(), r.LastRestores().MayLackRoot)
+	}
 }

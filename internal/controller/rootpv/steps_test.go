@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // recording accepts every write, and records it.
@@ -148,7 +149,7 @@ func TestDropHostSharesItsProof(t *testing.T) {
 				r := &reconciler{Link: &member.Link{
 					Member: here, HostLive: &reads{}, Live: live, MayDestroy: func() error { return suspended },
 					Root: guarded.NewRoot(to, here.Registration, guarded.HostOnly{}),
-				}, idle: newIdle(), leafGone: newLeafGone()}
+				}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone()}
 				act := func() error {
 					_, err := r.act(t.Context(), s, lifecycle.Next(s))
 					return err

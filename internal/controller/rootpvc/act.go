@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
@@ -28,10 +27,11 @@ import (
 	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // act takes the plan's step if this controller owns it, or reports its problem.
-func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error { //nolint:gocyclo // a table
+func (r *reconciler) act(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error { //nolint:gocyclo // a table
 	if plan.Owner != lifecycle.RootPVC {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 	case lifecycle.Grow:
 		return r.relabelFirst(ctx, o, r.grow)
 	case lifecycle.Modify:
-		return r.relabelFirst(ctx, o, r.attributes.Modify)
+		return r.relabelFirst(ctx, o, r.modify)
 	case lifecycle.Touch:
 		return r.touch(ctx, o)
 	case lifecycle.Label:
@@ -79,7 +79,7 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 // unlessUsed calls back(), which undoes a step in the member. If the claim is bound to a promise, a
 // live list must first show that no Pod here needs the disk: after a restart, a cache filled by a
 // lagging API server may lack such a Pod.
-func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lifecycle.Plan, back func(context.Context, observing.Claim) error) error {
+func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifecycle.Plan, back func(context.Context, observe.Claim) error) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil {
 		key := client.ObjectKeyFromObject(o.Root)
 		using, err := r.Proof().LivePodsOfClaim(ctx, key)
@@ -125,7 +125,7 @@ func (r *reconciler) rivalsKnown(ctx context.Context) (bool, error) {
 
 // take carries out a plan. If live reads of the other members change it, take carries out the new one.
 // A claim that requests a volume by name first waits until it is known which other members have such a volume.
-func (r *reconciler) take(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
+func (r *reconciler) take(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
 	s := o.Observed
 	asks := s != nil && s.Placement != nil && s.Placement.Asked != nil
 	if asks && (plan.Step == lifecycle.None || plan.Step == lifecycle.Place || plan.Step == lifecycle.CreateClaim) {
@@ -133,7 +133,7 @@ func (r *reconciler) take(ctx context.Context, o observing.Claim, plan lifecycle
 			return cmp.Or(err, errUnknown)
 		}
 		// The observation may be older than the last of these inventories.
-		s.Placement.Rivals = r.observer().Rivals(s.Placement.Asked.Name, client.ObjectKeyFromObject(o.Root))
+		s.Placement.Rivals = r.Book.Rivals(r.Registration, s.Placement.Asked.Name, client.ObjectKeyFromObject(o.Root))
 		plan = r.planAgain(o)
 	}
 	err := r.act(ctx, o, plan)
@@ -144,7 +144,7 @@ func (r *reconciler) take(ctx context.Context, o observing.Claim, plan lifecycle
 }
 
 // planAgain plans a step for a claim about which more is known than when it was observed.
-func (r *reconciler) planAgain(o observing.Claim) lifecycle.Plan {
+func (r *reconciler) planAgain(o observe.Claim) lifecycle.Plan {
 	plan := planned(o)
 	if plan.Step != lifecycle.Place {
 		r.Gate.Leave(r.ClusterID, client.ObjectKeyFromObject(o.Root))
@@ -158,7 +158,7 @@ func (r *reconciler) planAgain(o observing.Claim) lifecycle.Plan {
 // outdated record (I3). If another member places the claim after this check, the placement here is
 // rejected, because the claim's resourceVersion has changed. Until it is known whether the host was
 // restored, it returns errUnknown.
-func (r *reconciler) unlessElsewhere(ctx context.Context, o observing.Claim, step states.Step, do func(context.Context, observing.Claim) error) error {
+func (r *reconciler) unlessElsewhere(ctx context.Context, o observe.Claim, step states.Step, do func(context.Context, observe.Claim) error) error {
 	s, restores := o.Observed, r.LastRestores()
 	if s.Forgettable() && restores.Unknown(o.Root) {
 		return errUnknown
@@ -182,7 +182,7 @@ func (r *reconciler) unlessElsewhere(ctx context.Context, o observing.Claim, ste
 
 // place places the claim in this member. It also starts to measure the provisioning latency,
 // unless the claim already has a leaf or a volume.
-func (r *reconciler) place(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
 	s := o.Observed
 	unmade := o.Root.Spec.VolumeName == "" && o.Leaf == nil
 	if unmade && s.Unrequested() && r.reports.Wait(o.Root.UID, o.Root.ResourceVersion) {
@@ -208,7 +208,7 @@ func (r *reconciler) place(ctx context.Context, o observing.Claim) error {
 	return nil
 }
 
-func (r *reconciler) unselect(ctx context.Context, o observing.Claim, problem *mirror.Refusal) error {
+func (r *reconciler) unselect(ctx context.Context, o observe.Claim, problem *mirror.Refusal) error {
 	r.reports.EventProblem(o.Root, problem)
 	return r.annotate(ctx, o.Root, func(annotations map[string]string) { delete(annotations, route.AnnSelectedNode) })
 }
@@ -223,7 +223,7 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 }
 
 // create creates the leaf claim.
-func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 	leaf, refusal := desired.LeafClaim(o.Observed)
 	if refusal != nil {
 		return refusal
@@ -237,7 +237,7 @@ func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
 	if mirrored, err := r.mirroredFor(ctx, o.Root); err != nil || mirrored {
 		return err // the volume of an earlier leaf claim may be bound to the root (I3)
 	}
-	leaf, err := r.attributes.WithClass(ctx, o, leaf)
+	leaf, err := r.withAttributesClass(ctx, o, leaf)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
 
 // notCreated reports why a leaf claim cannot be created. A leaf claim that already exists but is
 // not in the cache is either Xylem's own, just created, or foreign.
-func (r *reconciler) notCreated(ctx context.Context, o observing.Claim, leaf *corev1.PersistentVolumeClaim, err error) error {
+func (r *reconciler) notCreated(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim, err error) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return r.reports.RefusedByMember(ctx, o.Root, "create", err)
 	}
@@ -273,7 +273,7 @@ func (r *reconciler) notCreated(ctx context.Context, o observing.Claim, leaf *co
 
 // needed proves, before a promise's leaf claim is created, that the promise still needs a disk
 // here or, if only the leaf claim was lost, still has its disk. It reads the promise live.
-func (r *reconciler) needed(ctx context.Context, o observing.Claim) (bool, error) {
+func (r *reconciler) needed(ctx context.Context, o observe.Claim) (bool, error) {
 	switch s := o.Observed; {
 	case s.Alone() && s.Promise != nil:
 		return placing.Promised(ctx, r.Proof(), s.Promise, "")
@@ -295,7 +295,7 @@ func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVol
 
 // relabel passes changed labels and annotations to a bound leaf claim, and reports the plan's problem. If the
 // member rejects them, it reports that, unless the plan has a problem.
-func (r *reconciler) relabel(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
+func (r *reconciler) relabel(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
 	_, err := r.passMeta(ctx, o)
 	if err == nil || plan.Report != nil {
 		return errors.Join(err, r.report(ctx, o, plan))
@@ -305,7 +305,7 @@ func (r *reconciler) relabel(ctx context.Context, o observing.Claim, plan lifecy
 
 // relabelFirst passes changed labels and annotations before another change, because the member may reject that
 // change for a long time. If it rejects the labels, the other change does not wait for them.
-func (r *reconciler) relabelFirst(ctx context.Context, o observing.Claim, change func(context.Context, observing.Claim) error) error {
+func (r *reconciler) relabelFirst(ctx context.Context, o observe.Claim, change func(context.Context, observe.Claim) error) error {
 	passed, err := r.passMeta(ctx, o)
 	if passed {
 		return nil // the leaf claim's event enqueues the claim
@@ -314,7 +314,7 @@ func (r *reconciler) relabelFirst(ctx context.Context, o observing.Claim, change
 }
 
 // passMeta passes changed labels and annotations to a bound leaf claim. It reports whether there were any.
-func (r *reconciler) passMeta(ctx context.Context, o observing.Claim) (passed bool, err error) {
+func (r *reconciler) passMeta(ctx context.Context, o observe.Claim) (passed bool, err error) {
 	if o.Root == nil || o.Leaf == nil || o.Leaf.Status.Phase != corev1.ClaimBound {
 		return false, nil
 	}
@@ -331,7 +331,7 @@ func (r *reconciler) passMeta(ctx context.Context, o observing.Claim) (passed bo
 // grow passes the requested size to the member. The user cannot undo the request, so if the member rejects
 // it, grow still passes a changed VolumeAttributesClass. If both fail, it reports only the latter, because
 // the two reports would replace each other again and again.
-func (r *reconciler) grow(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) grow(ctx context.Context, o observe.Claim) error {
 	to, _ := pvc.Growth(o.Root, o.Leaf)
 	err := r.expand(ctx, o, to)
 	if err == nil {
@@ -339,7 +339,7 @@ func (r *reconciler) grow(ctx context.Context, o observing.Claim) error {
 		return nil
 	}
 	if pvc.AttributesOf(o.Root, o.Leaf) == pvc.AttributesChange {
-		if failed := r.attributes.Modify(ctx, o); failed != nil {
+		if failed := r.modify(ctx, o); failed != nil {
 			return errors.Join(err, failed)
 		}
 	}
@@ -350,7 +350,7 @@ func (r *reconciler) grow(ctx context.Context, o observing.Claim) error {
 }
 
 // expand sets the size that a leaf claim requests.
-func (r *reconciler) expand(ctx context.Context, o observing.Claim, to resource.Quantity) error {
+func (r *reconciler) expand(ctx context.Context, o observe.Claim, to resource.Quantity) error {
 	after := o.Leaf.DeepCopy()
 	after.Spec.Resources.Requests[corev1.ResourceStorage] = to
 	if refused := fields.OutOfRange(&after.Spec, pvc.Table.Root); len(refused) > 0 {
@@ -361,7 +361,7 @@ func (r *reconciler) expand(ctx context.Context, o observing.Claim, to resource.
 
 // touch makes the member's PV controller process a leaf claim whose volume now refers to it.
 // Otherwise, that controller would process the claim only at its next resync.
-func (r *reconciler) touch(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) touch(ctx context.Context, o observe.Claim) error {
 	after := o.Leaf.DeepCopy()
 	after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.Observed.UID)
 	return r.Leaf.Patch(ctx, actor, o.Leaf, after)
@@ -369,7 +369,7 @@ func (r *reconciler) touch(ctx context.Context, o observing.Claim) error {
 
 // unplace removes placed-in once the member is proven to have no objects left for the claim. If an
 // admin released the claim's promise from the member, only that promise's objects may be left.
-func (r *reconciler) unplace(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil && hostpv.PromiseReleasedBy(s.Promise, r.ClusterID) {
 		if _, same, err := r.Proof().HostUnchanged(ctx, s.Promise); err != nil || !same {
 			return err
@@ -390,7 +390,7 @@ func (r *reconciler) unplace(ctx context.Context, o observing.Claim) error {
 // leafClaimGone proves that the member has no leaf claim of the root. A leaf claim that is not in
 // the cache yet may be deleted before the cache observes it. No event would report this deletion,
 // so leafClaimGone returns an error, and the controller retries.
-func (r *reconciler) leafClaimGone(ctx context.Context, o observing.Claim) (bool, error) {
+func (r *reconciler) leafClaimGone(ctx context.Context, o observe.Claim) (bool, error) {
 	gone, err := r.Proof().LeafClaimGone(ctx, o.Root)
 	if err == nil && !gone && o.Leaf == nil {
 		err = fmt.Errorf("the member has a leaf claim of %s that is not in the cache yet", client.ObjectKeyFromObject(o.Root))
@@ -401,7 +401,7 @@ func (r *reconciler) leafClaimGone(ctx context.Context, o observing.Claim) (bool
 // unlabel removes the member's labels from a promise once the member is proven to have no objects
 // left for the claim. First, it removes this member's report: no controller could do so later,
 // because none owns the report of a claim that is in no member.
-func (r *reconciler) unlabel(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) unlabel(ctx context.Context, o observe.Claim) error {
 	if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {
 		return err
 	}

@@ -24,9 +24,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/attributes"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member"
@@ -39,6 +36,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // reads serves live reads of one claim.
@@ -99,7 +97,7 @@ func TestPlacementIsLive(t *testing.T) {
 			r := newReconciler(&member.Link{
 				Member: m, HostLive: live, Leaf: guarded.NewLeaf(writes{}, m.HostID, m.Registration, guarded.HostOnly{}),
 			}, Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})})
-			if err := r.act(t.Context(), observing.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -129,7 +127,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 		Member: here, HostLive: reads{claim: root}, Live: reads{claim: leaf}, Leaf: guarded.NewLeaf(exists{}, here.HostID, here.Registration, guarded.HostOnly{}),
 	}, Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})})
 	settled := settling.Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, r.act(ctx, observing.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
+		return reconcile.Result{}, r.act(ctx, observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
 	}))
 	if result, err := settled.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("result is %v, error %v, want a retry without an error", result, err)
@@ -142,9 +140,9 @@ func TestPlacementFollowsTheRequest(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 	}, Options{Gate: backlog.New(clock.RealClock{}, backlog.DefaultLimit)})
-	place := func(o observing.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
+	place := func(o observe.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
 	fresh := seen(placedIn(""))
-	if place(fresh) || r.reports.Owes(fresh.Root.UID) != reporting.Answer {
+	if place(fresh) || r.reports.Owes(fresh.Root.UID) != Answer {
 		t.Error("placed before the volume was requested")
 	}
 	if !place(fresh) {
@@ -174,7 +172,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 	}
 	leaf := seen(pushed).Leaf
 	for name, tc := range map[string]struct {
-		o      observing.Claim
+		o      observe.Claim
 		others []placing.Other
 		err    error
 		// restores contains what is known when the claim is placed. By default, this is the restore in o.
@@ -259,7 +257,7 @@ func TestRivalsKnown(t *testing.T) {
 			}
 			r := newReconciler(&member.Link{
 				Member: here, Clock: clock, Host: registry{registrations: tc.others, err: tc.err}, Restores: func() restores.Times { return tc.restores },
-			}, Options{Book: book})
+			}, Options{Options: observe.Options{Book: book}})
 			r.since = clock.Now()
 			clock.Step(tc.later)
 			if got, err := r.rivalsKnown(t.Context()); got != tc.want || !errors.Is(err, tc.err) {
@@ -282,7 +280,7 @@ func TestPlaceUnlessRival(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Host: registry{Reader: nothing}, HostLive: reads{claim: o.Root}, Cache: nothing, Clock: clock, Recorder: told,
 		Root: guarded.NewRoot(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnly{}), Restores: func() restores.Times { return restores.Times{} },
-	}, Options{Gate: gate, Book: book})
+	}, Options{Gate: gate, Options: observe.Options{Book: book}})
 	book.Found("cluster39", []account.Orphan{{Volume: s.asked.Name, Root: client.ObjectKeyFromObject(o.Root), Reason: account.RootGone}})
 	if err := r.take(t.Context(), o, plan); err != nil {
 		t.Errorf("take() = %v", err)
@@ -342,7 +340,7 @@ func TestCreateUnlessElsewhere(t *testing.T) {
 			host.claim = s.root.DeepCopy()
 			r.Restores = func() restores.Times { return s.restores }
 			r.Others = func(context.Context, mirror.Member) ([]placing.Other, error) { return tc.others, nil }
-			r.Mirrors, r.attributes, r.Gate = account.NewMirrors(host, host), attributes.New(r.Link, r.reports), backlog.New(clocktesting.NewFakeClock(now.Time), backlog.DefaultLimit)
+			r.Mirrors, r.Gate = account.NewMirrors(host, host), backlog.New(clocktesting.NewFakeClock(now.Time), backlog.DefaultLimit)
 			if plan := planned(o); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("without a look at the other members, the step is %s", plan.Step)
 			}

@@ -6,11 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // A root is observed again without an event if its report depends on objects whose events do not enqueue
@@ -26,8 +25,8 @@ func TestObservedAgain(t *testing.T) {
 		"the member's provisioner is silent so far":  {volume.Placement{Attempt: volume.Attempt{SilentIn: time.Minute}}, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{reports: reporting.New(&member.Link{})}
-			o := observing.Claim{Root: &corev1.PersistentVolumeClaim{}, Observed: &volume.Observed{Placement: &tc.places}}
+			r := &reconciler{reports: newReporter(&member.Link{})}
+			o := observe.Claim{Root: &corev1.PersistentVolumeClaim{}, Observed: &volume.Observed{Placement: &tc.places}}
 			if got := r.again(o); got != tc.want {
 				t.Errorf("observed again after %s, want %s", got, tc.want)
 			}

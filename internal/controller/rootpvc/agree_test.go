@@ -18,8 +18,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -28,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // world is the state of two clusters: claims with two names, and volumes that anyone may have
@@ -42,6 +41,7 @@ type world struct {
 	class     *storagev1.StorageClass
 	offered   bool
 	namespace *corev1.Namespace
+	node      *corev1.Node // in the host
 	restores  restores.Times
 	rules     placement.Rules
 }
@@ -77,7 +77,50 @@ func (d dice) world() world {
 	if d.IntN(4) > 0 {
 		w.leaves = append(w.leaves, leaf)
 	}
+	if len(w.roots) > 0 && d.IntN(3) == 0 {
+		if root := pick(d, w.roots...); !hostpv.NamesPromise(root.Spec.VolumeName) {
+			w.hosts = append(w.hosts, pick(d, d.scratch, d.imported)(leaf, root))
+		}
+	}
 	return w
+}
+
+// scratch returns a promise with a disk that is released when no Pod uses it, and binds a root to it.
+func (d dice) scratch(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, Parameters: map[string]string{
+		v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused,
+	}}
+	promise := hostpv.Fulfil(hostpv.WithMember(hostpv.PromiseFor(root, class), here, podOf(root.Name, here.NodeName, "")), leaf, d.policy(), here)
+	promise.UID, promise.Status.Phase = "scratch", pick(d, corev1.VolumeBound, corev1.VolumeBound, corev1.VolumeReleased)
+	if d.IntN(3) == 0 {
+		promise.Spec.Capacity = size("2Gi").Requests
+	}
+	if d.IntN(2) == 0 {
+		promise.Annotations[v1alpha1.AnnotationUnusedSince] = now.UTC().Format(time.RFC3339)
+		promise.Annotations[v1alpha1.AnnotationReleasing] = pick(d, "", string(leaf.UID))
+	}
+	root.Spec.VolumeName = promise.Name
+	return promise
+}
+
+// imported returns an admin's host PV that requests a leaf PV and that Xylem has not recorded, or has just
+// recorded. A root may be bound to it.
+func (d dice) imported(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	pv := hostpv.Mirror(leaf, root, d.policy(), here)
+	pv.Name, pv.UID, pv.Finalizers = "imported", "imported", nil
+	delete(pv.Labels, v1alpha1.LabelCluster)
+	delete(pv.Labels, v1alpha1.LabelClusterID)
+	pv.Annotations, pv.Spec.CSI.VolumeAttributes = nil, nil
+	pv.Status.Phase = pick(d, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased)
+	if d.IntN(3) == 0 {
+		pv.Spec.ClaimRef = nil
+	} else if d.IntN(2) == 0 {
+		root.Spec.VolumeName = pv.Name
+	}
+	if d.IntN(2) == 0 {
+		return hostpv.Recorded(pv, leaf, here)
+	}
+	return pv
 }
 
 // surroundings adds the class, the member, promises and Pods.
@@ -217,7 +260,7 @@ func (d dice) host(leaf *corev1.PersistentVolume, suffixed bool) *corev1.Persist
 	return pv
 }
 
-func (w world) observer() observing.Observer { return w.reconciler().observer() }
+func (w world) observer() observe.Observer { return w.reconciler().observer() }
 
 func (w world) reconciler() *reconciler {
 	host, leaf := newStore(hostIndexes), newStore(memberIndexes)
@@ -236,9 +279,12 @@ func (w world) reconciler() *reconciler {
 	if w.namespace != nil {
 		leaf.add(w.namespace)
 	}
+	if w.node != nil {
+		host.add(w.node)
+	}
 	return newReconciler(&member.Link{
 		Member: here, Host: host, Cache: leaf, Restores: func() restores.Times { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
-	}, Options{Book: account.NewBook(), NominatedNode: true})
+	}, Options{Options: observe.Options{Book: account.NewBook(), NominatedNode: true}})
 }
 
 func addAll[T client.Object](s *store, objects []T) {
@@ -263,7 +309,7 @@ func (w world) seenBy(t *testing.T) map[string]*volume.Observed {
 	for name := range uids {
 		key := types.NamespacedName{Namespace: "shop", Name: name}
 		claim, err := o.OfClaim(ctx, key)
-		note("claim "+name, claim.Observed, err)
+		note("claim "+name, subjectOf(claim).Observed, err)
 	}
 	for _, host := range w.hosts {
 		s, err := o.OfHost(ctx, host.Name)
@@ -272,6 +318,87 @@ func (w world) seenBy(t *testing.T) map[string]*volume.Observed {
 	s, err := o.OfLeaf(ctx, "pv-1")
 	note("leaf pv-1", s, err)
 	return seen
+}
+
+// A request is for a claim, a host PV or a leaf PV. Whichever of them leads to a volume, the plan is the same. Two
+// host PVs that represent one volume have two plans, and so has the left-over leaf claim of an earlier root.
+func TestPlansDoNotDependOnTheRequest(t *testing.T) {
+	d, observed, failures := dice{rand.New(rand.NewPCG(5, 6))}, 0, 0
+	for n := range 20_000 {
+		plans := map[string]map[string]lifecycle.Plan{}
+		seen := d.world().seenBy(t)
+		for request, s := range seen {
+			if s.Name == "" || s.UID == "" {
+				continue
+			}
+			subject := s.Name + " " + string(s.UID)
+			if s.Host != nil {
+				subject += " of " + s.Host.Name
+			}
+			if s.Left != nil {
+				subject += ", left over " + s.Left.Name
+			}
+			if s.Host == nil && s.BoundToImport() {
+				subject += " for " + s.Import().Name
+			}
+			if plans[subject] == nil {
+				plans[subject] = map[string]lifecycle.Plan{}
+			}
+			plans[subject][request] = lifecycle.Next(s)
+		}
+		for subject, by := range plans {
+			if len(by) < 2 {
+				continue
+			}
+			observed++
+			var first *lifecycle.Plan
+			var of string
+			for request, p := range by {
+				if first == nil {
+					first, of = &p, request
+				} else if !reflect.DeepEqual(*first, p) {
+					if failures++; failures <= 10 {
+						t.Errorf("world %d: %s: %s plans %+v, but %s plans %+v\n%s\n%s", n, subject, of, *first, request, p, describe(seen[of]), describe(seen[request]))
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d volumes were observed by several requests; %d plans differ", observed, failures)
+}
+
+// The controllers leaf_pv and root_pv do not watch all the objects that an observation contains. Their own steps do not
+// depend on these objects.
+func TestStepsDoNotDependOnUnwatchedObjects(t *testing.T) {
+	d, compared := dice{rand.New(rand.NewPCG(7, 8))}, 0
+	for n := range 5_000 {
+		w := d.world()
+		was := w.seenBy(t)
+		class := w.class
+		w.offered, w.namespace = !w.offered, pick(d, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		w.node = pick(d, nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.NodeName}})
+		w.class = pick(d, nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}})
+		unwatched := map[lifecycle.Owner]map[string]*volume.Observed{lifecycle.RootPV: w.seenBy(t)}
+		w.class, w.pods = class, nil
+		for _, root := range w.roots {
+			if d.IntN(2) == 0 {
+				w.pods = append(w.pods, podOf(root.Name, here.NodeName, ""))
+			}
+		}
+		unwatched[lifecycle.LeafPV] = w.seenBy(t)
+		for owner, seen := range unwatched {
+			for request, s := range seen {
+				if s.Name == "" {
+					continue
+				}
+				compared++
+				if before, after := lifecycle.Next(was[request]), lifecycle.Next(s); before.By(owner) != after.By(owner) {
+					t.Fatalf("world %d: %s: %s takes step %q and then %q, although it watches nothing that has changed\n%s", n, request, owner, before.By(owner), after.By(owner), describe(s))
+				}
+			}
+		}
+	}
+	t.Logf("compared %d plans", compared)
 }
 
 // asksOwner returns the request that makes the owner of a step plan that step.
@@ -379,12 +506,12 @@ func TestIgnoredChangesChangeNoPlan(t *testing.T) {
 			}
 		}
 		for i := range w.claims {
-			if triggers.LeafClaimChanged(w.claims[i], after.claims[i]) {
+			if leafClaimChanged(w.claims[i], after.claims[i]) {
 				t.Fatalf("world %d: a leaf claim counts as changed", n)
 			}
 		}
 		for i := range w.roots {
-			if triggers.RootClaimChanged(w.roots[i], after.roots[i]) {
+			if rootClaimChanged(w.roots[i], after.roots[i]) {
 				t.Fatalf("world %d: a root claim counts as changed", n)
 			}
 		}

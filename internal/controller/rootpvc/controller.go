@@ -7,28 +7,22 @@ import (
 
 	"github.com/xylem-io/xylem/internal/route"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/attributes"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 const (
 	// Name is the name of the controller.
 	Name  = "root_pvc"
-	actor = reporting.Actor
+	actor = guarded.Actor("root-pvc")
 	// workers is the number of claims of one member that are reconciled concurrently. Each needs
 	// at most a write or two before it waits for a watch.
 	workers = 8
@@ -56,28 +50,21 @@ const (
 type reconciler struct {
 	*member.Link
 	Options
-	reports    *reporting.Reporter
-	attributes *attributes.Classes
-	since      time.Time // when the link began
+	reports *reporter
+	since   time.Time // when the link began
 }
 
 // Options contains what the controllers of all members share.
 type Options struct {
+	observe.Options
 	// Namespace is the manager's namespace in the host, where its records are.
 	Namespace string
-	// Book contains the orphans of other members.
-	Book *account.Book
 	// Mirrors contains the host PVs that were created for claims.
 	Mirrors *account.Mirrors
 	// Passages measures provisioning latency, starting with the placement.
 	Passages *account.Passages
 	// Gate delays claims that the host cannot bind yet.
 	Gate *backlog.Gate
-	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
-	// binds a Pod; see root_pod.
-	NominatedNode bool
-	// SilentAfter is how long a member's programs may take to respond before this is reported.
-	SilentAfter time.Duration
 	// Others returns the other registered members.
 	Others func(context.Context, mirror.Member) ([]placing.Other, error)
 }
@@ -92,12 +79,11 @@ type Options struct {
 func Setup(link *member.Link, o Options) error {
 	r := newReconciler(link, o)
 	r.since = link.Clock.Now()
-	return link.Controller(Name, workers, r, triggers.Sources(link, r.observer, o.Book, o.Gate)...)
+	return link.Controller(Name, workers, r, sourcesOf(link, r.observer, o.Book, o.Gate)...)
 }
 
 func newReconciler(link *member.Link, o Options) *reconciler {
-	reports := reporting.New(link)
-	return &reconciler{Link: link, Options: o, reports: reports, attributes: attributes.New(link, reports)}
+	return &reconciler{Link: link, Options: o, reports: newReporter(link)}
 }
 
 // Reconcile takes the next step for one claim.
@@ -106,6 +92,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	o = subjectOf(o)
 	plan := planned(o)
 	if plan.Step != lifecycle.Place {
 		r.Gate.Leave(r.ClusterID, request.NamespacedName)
@@ -127,51 +114,27 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // again returns after how long a root must be observed again, or 0 if an event will enqueue it.
-func (r *reconciler) again(o observing.Claim) time.Duration {
+func (r *reconciler) again(o observe.Claim) time.Duration {
 	if p := o.Observed.Placement; p.Counterparts.Any() || p.Diverted != nil {
 		return askAgain
 	}
 	return route.Sooner(r.reports.Owes(o.Root.UID), o.Observed.Placement.Attempt.SilentIn)
 }
 
-// rejection returns why the member rejects the creation of a root's namespace, or nil. In a new link,
-// the last report stands until leaf_namespace has tried again. Otherwise, each new link would restart
-// the placement timeout.
-func (r *reconciler) rejection(root *corev1.PersistentVolumeClaim) *mirror.Refusal {
-	if r.Rejections.Tried(root.Namespace) || mirror.ReporterOf(root).ClusterID != r.ClusterID {
-		return r.Rejections.Of(root.Namespace)
-	}
-	if last := report.ClaimProblem(root, v1alpha1.ClaimPlaced); last != nil && last.Reason == v1alpha1.ReasonNamespaceRefused {
-		return report.Own(last)
-	}
-	return nil
-}
+func (r *reconciler) observer() observe.Observer { return observe.For(r.Link, r.Options.Options) }
 
-// memberNow returns the time by the member's clock, if the link knows it.
-func (r *reconciler) memberNow() time.Time {
-	if r.Credentials == nil {
-		return r.Clock.Now()
+// subjectOf returns the objects that the next step concerns: those of the claim or, if it can be deleted, the
+// leaf claim of an earlier root that has the claim's name.
+func subjectOf(o observe.Claim) observe.Claim {
+	if o.Stale != nil && lifecycle.Next(o.Stale.Observed).Step == lifecycle.DeleteLeft {
+		return *o.Stale
 	}
-	return r.Credentials.Now()
-}
-
-func (r *reconciler) observer() observing.Observer {
-	restores := r.LastRestores()
-	return observing.Observer{
-		Observer:     observerOf(r.Link),
-		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed,
-		NominatedNode: r.NominatedNode,
-		Now:           r.memberNow, SilentAfter: r.SilentAfter,
-		Rejected: r.rejection,
-		Rivals: func(volume string, claim types.NamespacedName) []string {
-			return r.Book.Rivals(r.Registration, volume, claim)
-		},
-	}
+	return o
 }
 
 // planned returns this controller's step or report for a claim. The zero Plan leaves the step
 // to another controller, whose write enqueues the claim.
-func planned(o observing.Claim) lifecycle.Plan {
+func planned(o observe.Claim) lifecycle.Plan {
 	report := lifecycle.Plan{Owner: lifecycle.RootPVC}
 	if o.Observed == nil {
 		return report
@@ -182,8 +145,6 @@ func planned(o observing.Claim) lifecycle.Plan {
 		return report // the claim does not wait for that controller
 	case plan.Owner != lifecycle.RootPVC:
 		return lifecycle.Plan{}
-	case plan.Step != lifecycle.DeleteLeft && o.HandedOver() && (plan.Step != lifecycle.None || !o.ForRoot()):
-		return report // the plan is for another claim; the leaf claim's deletion enqueues this one
 	}
 	return plan
 }

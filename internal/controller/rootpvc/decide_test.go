@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -28,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
@@ -40,7 +40,7 @@ const elsewhereID, elsewhereNode = "id39", "kosmos-cluster39"
 
 // seen returns the observation of a claim for which the scheduler has just selected this member's
 // node. The claim is placed here, but the member has no objects for it yet.
-func seen(change ...func(*scene)) observing.Claim { return sceneOf(change...).observe() }
+func seen(change ...func(*scene)) observe.Claim { return sceneOf(change...).observe() }
 
 func sceneOf(change ...func(*scene)) scene {
 	o := scene{
@@ -331,10 +331,10 @@ func TestDecide(t *testing.T) {
 	leaf := takes(lifecycle.CreateClaim)
 	again := decision{step: lifecycle.CreateClaim, volume: "pv-1"}
 	for name, tc := range map[string]struct {
-		observed observing.Claim
+		observed observe.Claim
 		want     decision
 	}{
-		"neither the root nor the leaf exists": {observing.Claim{}, decision{}},
+		"neither the root nor the leaf exists": {observe.Claim{}, decision{}},
 
 		// Never bound.
 		"this node is selected: placed before the first write in the member (I3)": {seen(placedIn("")), takes(lifecycle.Place)},
@@ -605,7 +605,7 @@ func TestMissingClassListsClasses(t *testing.T) {
 
 func TestLeafClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed           observing.Claim
+		observed           observe.Claim
 		volume, class, gib string
 	}{
 		"new: any volume of the member's class":                               {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
@@ -670,7 +670,7 @@ func TestOneMemberReports(t *testing.T) {
 			}
 		})
 	}
-	if (&observing.Claim{}).Reports(here) {
+	if (&observe.Claim{}).Reports(here) {
 		t.Error("a member reports on a deleted claim")
 	}
 }
@@ -734,11 +734,11 @@ func TestObserveReadsTheSameTwice(t *testing.T) {
 
 // If a claim with another name now has the volume, that claim is not observed as the root.
 func TestObserveKeepsTheRoot(t *testing.T) {
-	if o := seen(leafBound, bound, handedOn, leafDeleted, rootGone); o.Root != nil || o.Leaf.UID != "leaf-uid" {
-		t.Errorf("root is %v, leaf claim %s, want no root and leaf claim leaf-uid", o.Root, o.Leaf.UID)
+	if o := seen(leafBound, bound, handedOn, leafDeleted, rootGone); o.Root != nil || o.Leaf != nil || o.Stale.Leaf.UID != "leaf-uid" {
+		t.Errorf("root is %v, and the left-over leaf claim %s, want no root and leaf-uid", o.Root, o.Stale.Leaf.UID)
 	}
-	if o := seen(leafBound, bound, handedOn, otherPushed, leafDeleted, rootNewer); o.Root.UID != "newer" || o.Leaf.UID != "leaf-uid" {
-		t.Errorf("root is %s, leaf claim %s, want newer and leaf-uid", o.Root.UID, o.Leaf.UID)
+	if o := seen(leafBound, bound, handedOn, otherPushed, leafDeleted, rootNewer); o.Root.UID != "newer" || o.Leaf != nil || o.Stale.Leaf.UID != "leaf-uid" {
+		t.Errorf("root is %s, and the left-over leaf claim %s, want newer and leaf-uid", o.Root.UID, o.Stale.Leaf.UID)
 	}
 }
 

@@ -13,21 +13,21 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account/withdrawn"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // unlessSuspended calls deletion() unless destruction is suspended. A suspension may last for days,
 // and the proofs of a deletion list all volumes. A root that waits for the deletion reports the
 // suspension. Without a root, no object can report it, so the error is returned. The link starts
 // again once an admin confirms what the registration's condition requests (settling.Reconciler).
-func (r *reconciler) unlessSuspended(deletion func(context.Context, observing.Claim) error) func(context.Context, observing.Claim) error {
-	return func(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) unlessSuspended(deletion func(context.Context, observe.Claim) error) func(context.Context, observe.Claim) error {
+	return func(ctx context.Context, o observe.Claim) error {
 		err := r.MayDestroy()
 		if err == nil {
 			err = deletion(ctx, o)
@@ -41,7 +41,7 @@ func (r *reconciler) unlessSuspended(deletion func(context.Context, observing.Cl
 }
 
 // withdraw deletes a leaf claim that has no volume.
-func (r *reconciler) withdraw(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) withdraw(ctx context.Context, o observe.Claim) error {
 	var e proof.Withdrawing
 	var proven bool
 	var err error
@@ -75,7 +75,7 @@ func (r *reconciler) withdraw(ctx context.Context, o observing.Claim) error {
 // creating a volume that outlives it. Only the UID of this claim will identify that volume's
 // owner. One record is not enough: a restored host may have lost its own, and a member's admin may
 // delete the other.
-func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) rememberWithdrawn(ctx context.Context, o observe.Claim) error {
 	if !o.Observed.Outlasting() {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) e
 // never mirrored. Live reads show that the leaf PV has no stamp, that the root's UID is gone, and
 // that no host PV has the leaf PV's handle. The leaf claim is younger than the last restore of
 // either cluster, and this process holds the fence. The leaf PV's own policy decides about the data.
-func (r *reconciler) destroyUnmirrored(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) destroyUnmirrored(ctx context.Context, o observe.Claim) error {
 	switch restores := r.LastRestores(); {
 	case restores.Unknown(o.Leaf):
 		return errUnknown
@@ -123,7 +123,7 @@ func (r *reconciler) stamped(pv *corev1.PersistentVolume) bool {
 // deleteRetained deletes a leaf claim after a live read has shown that the leaf PV outlives it,
 // so no data is lost. It does not list all host PVs, because a restore of the member may leave
 // thousands of these claims.
-func (r *reconciler) deleteRetained(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) deleteRetained(ctx context.Context, o observe.Claim) error {
 	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return proof.Outlives(pv, o.Leaf) })
 	if err != nil || !proven {
 		return err
@@ -132,7 +132,7 @@ func (r *reconciler) deleteRetained(ctx context.Context, o observing.Claim) erro
 }
 
 // deleteLeft deletes a leaf claim whose volume now belongs to another claim.
-func (r *reconciler) deleteLeft(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) deleteLeft(ctx context.Context, o observe.Claim) error {
 	if o.Observed.Host == nil {
 		return r.deleteRetained(ctx, o)
 	}
@@ -144,13 +144,13 @@ func (r *reconciler) deleteLeft(ctx context.Context, o observing.Claim) error {
 }
 
 // deleteLost deletes the leaf claim if both its root and its volume are gone.
-func (r *reconciler) deleteLost(ctx context.Context, o observing.Claim) error {
+func (r *reconciler) deleteLost(ctx context.Context, o observe.Claim) error {
 	return r.destroy(ctx, o, proof.Absent)
 }
 
 // destroy deletes a leaf claim with its volume, which wanted() accepts, once live reads prove that it was
 // never mirrored, and that nobody needs its data.
-func (r *reconciler) destroy(ctx context.Context, o observing.Claim, wanted func(*corev1.PersistentVolume) bool) error {
+func (r *reconciler) destroy(ctx context.Context, o observe.Claim, wanted func(*corev1.PersistentVolume) bool) error {
 	e, proven, err := r.unmirrored(ctx, o, true, wanted)
 	if err != nil || !proven {
 		return err
@@ -167,7 +167,7 @@ func (r *reconciler) destroy(ctx context.Context, o observing.Claim, wanted func
 // restored while this process ran may have lost the evidence that the volume was mirrored. If a
 // host PV represents the volume, Xylem keeps the leaf claim and reports this, unless root_pv
 // deletes the claim when that PV ends.
-func (r *reconciler) unmirrored(ctx context.Context, o observing.Claim, thorough bool, wanted func(*corev1.PersistentVolume) bool) (e proof.Unmirrored, proven bool, err error) {
+func (r *reconciler) unmirrored(ctx context.Context, o observe.Claim, thorough bool, wanted func(*corev1.PersistentVolume) bool) (e proof.Unmirrored, proven bool, err error) {
 	if e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {
 		return e, false, err
 	}
@@ -192,7 +192,7 @@ var errKept = errors.New("a host volume represents the volume")
 // keep reports that a leaf claim is kept because a host PV represents its volume. It reports on
 // the root that waits for the deletion, or else on that PV, and returns errKept. If the proof failed,
 // it returns err.
-func (r *reconciler) keep(ctx context.Context, o observing.Claim, by *corev1.PersistentVolume, err error) error {
+func (r *reconciler) keep(ctx context.Context, o observe.Claim, by *corev1.PersistentVolume, err error) error {
 	if err != nil || by == nil {
 		return err
 	}

@@ -23,10 +23,10 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/backlog"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -105,7 +105,7 @@ func asked(o *scene) { set(o.root, volumehelpers.AnnStorageProvisioner, v1alpha1
 // Claims wait while the host's PV controller is behind, unless an object already exists for them.
 func TestClaimsWaitForTheHost(t *testing.T) {
 	for name, tc := range map[string]struct {
-		o    observing.Claim
+		o    observe.Claim
 		want error
 	}{
 		"no object exists for the claim yet":                    {seen(placedIn(""), asked), nil},
@@ -145,7 +145,7 @@ func TestClaimsAreEnqueued(t *testing.T) {
 	gone := o
 	gone.Root = o.Root.DeepCopy()
 	gone.Root.Name, gone.Root.UID = "gone", "gone"
-	for _, one := range []observing.Claim{gone, o} {
+	for _, one := range []observe.Claim{gone, o} {
 		if err := r.act(t.Context(), one, step(lifecycle.Place)); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -27,10 +26,11 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // promised returns a claim that is bound to a promise and not placed yet.
-func promised(change ...func(*scene)) observing.Claim { return promisedScene(change...).observe() }
+func promised(change ...func(*scene)) observe.Claim { return promisedScene(change...).observe() }
 
 func promisedScene(change ...func(*scene)) scene {
 	return sceneOf(append([]func(*scene){func(o *scene) {
@@ -66,7 +66,7 @@ func rootDeleting(o *scene) { o.root.DeletionTimestamp = &now }
 func TestDecidePromised(t *testing.T) {
 	words := &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no space left"}
 	for name, tc := range map[string]struct {
-		observed observing.Claim
+		observed observe.Claim
 		want     string
 		reason   string
 	}{
@@ -123,7 +123,7 @@ func TestDecidePromised(t *testing.T) {
 }
 
 // named returns a short name for the decision, and the reason of the reported problem.
-func named(o observing.Claim) (what, reason string) {
+func named(o observe.Claim) (what, reason string) {
 	d := decided(o)
 	switch {
 	case d.owner != "":
@@ -154,7 +154,7 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 		o.hosts = []corev1.PersistentVolume{*hostpv.WithMember(o.promise, here, nil)}
 	}
 	for name, tc := range map[string]struct {
-		observed observing.Claim
+		observed observe.Claim
 		want     string
 	}{
 		"the leaf claim is pending":                            {observed: promised(pushed, toFulfil, rootGone), want: "withdraw"},
@@ -175,7 +175,7 @@ func TestDecideLostPromise(t *testing.T) {
 	reused := func(o *scene) { o.root.Spec.VolumeName, o.promise = hostpv.PromiseName("earlier-uid"), nil }
 	lost := func(o *scene) { o.lost = true }
 	for name, tc := range map[string]struct {
-		observed     observing.Claim
+		observed     observe.Claim
 		want, reason string
 	}{
 		"the reused promise was lost":                                      {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
@@ -308,7 +308,7 @@ func TestDecideIdle(t *testing.T) {
 		o.hosts[0].Annotations[v1alpha1.AnnotationUnusedSince] = now.Format(time.RFC3339)
 	}
 	for name, tc := range map[string]struct {
-		observed     observing.Claim
+		observed     observe.Claim
 		want, reason string
 	}{
 		"a Pod uses the claim": {observed: seen(promise, used), want: "nothing"},
@@ -356,7 +356,7 @@ func TestNeededIsLive(t *testing.T) {
 	fulfilled := unfulfilled
 	fulfilled.Observed = &volume.Observed{Member: here, Host: full, Name: leafPV().Name, UID: leafPV().UID}
 	for name, tc := range map[string]struct {
-		seen observing.Claim
+		seen observe.Claim
 		live *corev1.PersistentVolume
 		want bool
 	}{

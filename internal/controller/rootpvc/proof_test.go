@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/restores"
@@ -28,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // cluster serves reads of a few objects. Lookups of PVs by an index return indexed.
@@ -75,7 +75,7 @@ func (c cluster) List(_ context.Context, into client.ObjectList, options ...clie
 
 // proving returns a reconciler whose writes fail with errWrite. Live reads of host and member
 // return the objects of the given observation.
-func proving(o observing.Claim) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
+func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
 	hostLive, leafLive, told = &cluster{claim: o.Root}, &cluster{claim: o.Leaf}, events.NewFakeRecorder(10)
 	if pv := o.Observed.Placement.Provisioned; pv != nil {
 		leafLive.volumes = []corev1.PersistentVolume{*pv}
@@ -372,7 +372,7 @@ func TestWithdrawIsProven(t *testing.T) {
 // While destruction is suspended, a leaf claim without a root is left alone. No claim can report
 // the suspension, and the reconciler must not panic. settling.Reconciler handles the error.
 func TestSuspendedWithoutARoot(t *testing.T) {
-	for name, o := range map[string]observing.Claim{
+	for name, o := range map[string]observe.Claim{
 		"withdraw": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone), "retained": seen(leafBound, stampedVolume, retainedVolume, rootGone), "lost": seen(leafBound, leafLost, noLeafVolume, rootGone),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -390,7 +390,7 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 // In a member that was just restored, absence is not evidence, even before a probe detects the
 // restore. The volume may have been mirrored, and abandoned by an admin who keeps its data (I2).
 func TestRestoreIsNoticedFirst(t *testing.T) {
-	for name, o := range map[string]observing.Claim{
+	for name, o := range map[string]observe.Claim{
 		"withdraw": seen(pushed, selected(elsewhereNode)), "withdraw after the root is gone": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -411,7 +411,7 @@ func TestRestoreIsNoticedFirst(t *testing.T) {
 // waiting claims.
 func TestSuspendedListsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed observing.Claim
+		observed observe.Claim
 		lists    int // while destruction is not suspended
 	}{
 		"withdraw": {seen(pushed, rootGone, memberRestored(time.Minute)), 2},

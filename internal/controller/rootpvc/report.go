@@ -8,15 +8,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // report reports the plan's problem to the user, after a live read if the problem requires one.
-func (r *reconciler) report(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
+func (r *reconciler) report(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
 	switch {
 	case plan.Report == nil:
 	case plan.Phase == lifecycle.Unconfirmed: // the cache may only lack the placement
@@ -42,7 +42,7 @@ func (r *reconciler) report(ctx context.Context, o observing.Claim, plan lifecyc
 
 // inUse reports whether another claim in the member uses the claim's volume. If none does, the
 // member is about to release the volume.
-func (r *reconciler) inUse(ctx context.Context, o observing.Claim) (bool, error) {
+func (r *reconciler) inUse(ctx context.Context, o observe.Claim) (bool, error) {
 	used, asked := o.Observed.Leaf, o.Observed.Placement.Asked
 	if used == nil {
 		used = asked

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/restores"
@@ -27,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // scene is the input of an observation: some of its objects are in the caches, and the other fields
@@ -64,14 +64,17 @@ type scene struct {
 }
 
 // observe returns what the controller observes in the scene.
-func (s scene) observe() observing.Claim {
+func (s scene) observe() observe.Claim {
 	ctx := context.Background()
 	r, key := s.reconciler(), types.NamespacedName{Namespace: "shop", Name: "data"}
 	o, err := r.observer().OfClaim(ctx, key)
 	if err != nil {
 		panic(err)
 	}
-	if o.Observed == nil {
+	if o.Stale != nil {
+		checkOwner(ctx, r, o.Stale.Observed)
+	}
+	if o = subjectOf(o); o.Observed == nil {
 		return o
 	}
 	seen := o.Observed
@@ -91,7 +94,7 @@ func (s scene) observe() observing.Claim {
 // checkOwner panics unless the controller that owns a plan's step plans the same step based on its
 // own observation. Otherwise, no controller would take the step.
 func checkOwner(ctx context.Context, r *reconciler, s *volume.Observed) {
-	plan, observer := lifecycle.Next(s), r.observer().Observer
+	plan, observer := lifecycle.Next(s), r.observer()
 	var own *volume.Observed
 	var err error
 	switch {
@@ -140,7 +143,7 @@ func (s scene) reconciler() *reconciler {
 	}
 	return newReconciler(&member.Link{
 		Member: s.member, Host: host, Cache: leaf, Restores: func() restores.Times { return s.restores }, Rules: s.rules, Clock: clock.RealClock{},
-	}, Options{Book: account.NewBook()})
+	}, Options{Options: observe.Options{Book: account.NewBook()}})
 }
 
 // decision contains the parts of a plan that the tests compare.
@@ -157,7 +160,12 @@ type decision struct {
 	volume, to string
 }
 
-func decided(o observing.Claim) decision {
+func decided(o observe.Claim) decision {
+	if o.Stale != nil {
+		if next := lifecycle.Next(o.Stale.Observed); next.Step != lifecycle.None && next.Owner != lifecycle.RootPVC {
+			return decision{owner: next.Owner, step: next.Step}
+		}
+	}
 	plan := planned(o)
 	if plan.Owner != lifecycle.RootPVC {
 		next := lifecycle.Next(o.Observed)

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
@@ -25,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // consumerWithin is how long Xylem waits for a Pod of a claim. A Pod that was deleted may be replaced,
@@ -38,7 +38,7 @@ const nodeAgain = time.Minute
 // selectNode sets the selected node of a leaf claim whose class waits for a consumer, if an importer or a
 // populator wrote the selected node of the claim, and no Pod of the claim is left to place. Provisioners need
 // nothing else. As in a single cluster, a Pod that is created later must run where the volume is.
-func (r *reconciler) selectNode(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
+func (r *reconciler) selectNode(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
 	within, problem := consumerWithin, plan.Report
 	if shown := report.ClaimProblem(o.Root, v1alpha1.ClaimPlaced); problem == nil && shown != nil && shown.Reason == v1alpha1.ReasonNotScheduled {
 		problem = shown // until the next attempt
@@ -53,7 +53,7 @@ func (r *reconciler) selectNode(ctx context.Context, o observing.Claim, plan lif
 		return errors.Join(err, r.reports.Problem(ctx, o, plan.Report))
 	}
 	pods, err := r.Proof().LivePodsOfClaim(ctx, client.ObjectKeyFromObject(o.Root))
-	if err != nil || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return observing.ToPlace(&pod) }) {
+	if err != nil || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return observe.ToPlace(&pod) }) {
 		return err // the Pod's event enqueues the claim
 	}
 	var consumer *corev1.Pod
@@ -126,7 +126,7 @@ func (r *reconciler) reachesOthers(ctx context.Context, root *corev1.PersistentV
 // nodesFor returns the names of the member's nodes on which the leaf claim's volume can be provisioned, and
 // that can reach the other volumes of its Pod, if it has one. It reads live, because few claims need these
 // objects.
-func (r *reconciler) nodesFor(ctx context.Context, o observing.Claim, consumer *corev1.Pod) (suitable []string, err error) {
+func (r *reconciler) nodesFor(ctx context.Context, o observe.Claim, consumer *corev1.Pod) (suitable []string, err error) {
 	reaches := func(corev1.Node) bool { return true }
 	if consumer != nil {
 		if reaches, err = r.reachesOthers(ctx, o.Root, consumer); err != nil {
@@ -154,7 +154,7 @@ func (r *reconciler) nodesFor(ctx context.Context, o observing.Claim, consumer *
 }
 
 // unsuitable reports that no node of the member can be selected for a claim without a Pod to schedule.
-func unsuitable(o observing.Claim, m mirror.Member) *mirror.Refusal {
+func unsuitable(o observe.Claim, m mirror.Member) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonNotScheduled, "StorageClass %q of member %q waits for a Pod that uses the claim, and there is none to schedule. Xylem selects a node for the volume instead, but finds none that is ready, without taints, allowed by the class, with enough capacity, and that can reach the other volumes of the claim's Pod. "+
 		"Create a Pod that uses the claim, or ask the member's admin to add a suitable node", o.Observed.Placement.LeafClass.Name, m.Registration)
 }

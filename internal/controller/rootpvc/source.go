@@ -6,8 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
-	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
@@ -15,21 +13,10 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// observerOf returns the observer of a member, which also observes snapshots if they are served.
-func observerOf(l *member.Link) observe.Observer {
-	o := observe.Observer{
-		Prover: l.Proof(), Rules: l.Rules, HostSnapshots: l.HostSnapshots.Check, LeafSnapshots: l.LeafSnapshots(),
-	}
-	if l.Snapshots != nil {
-		o.SnapshotProblem, _ = l.Snapshots.Problem()
-	}
-	return o
-}
-
 // withSource adds the data source of a root to its leaf claim. It returns nil if the leaf claim
 // must not be created now, and the unchanged leaf claim for a root without a data source or with an
 // existing volume.
-func (r *reconciler) withSource(ctx context.Context, o observing.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+func (r *reconciler) withSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	source, has := datasource.Of(o.Root)
 	if !has || o.Observed.Name != "" {
 		return leaf, nil
@@ -46,7 +33,7 @@ func (r *reconciler) withSource(ctx context.Context, o observing.Claim, leaf *co
 
 // keepsSource proves, by a dry run, that the member's API server keeps the data source. An old API
 // server, or an admission webhook, may drop it, and the claim would get an empty disk.
-func (r *reconciler) keepsSource(ctx context.Context, o observing.Claim, leaf *corev1.PersistentVolumeClaim) error {
+func (r *reconciler) keepsSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) error {
 	tried := leaf.DeepCopy()
 	if err := r.Leaf.TryCreate(ctx, actor, tried); err != nil {
 		return r.notCreated(ctx, o, leaf, err)

@@ -10,6 +10,9 @@ import (
 
 // claims contains the sections for claims without a volume in the member, in mirror mode.
 var claims = []section{
+	{Title: "The leaf claim of an earlier root with the same name still exists", When: []fact{alone, nameOccupied}, Rows: []row{
+		{Phase: Withdrawing, Owner: RootPVC, Until: "that leaf claim is gone"},
+	}},
 	{Title: "The leaf claim is being deleted", When: []fact{alone, claimDeleting}, Rows: []row{
 		{Phase: Withdrawing, Owner: RootPVC, Until: "the leaf claim is gone"},
 	}},

@@ -111,6 +111,7 @@ var (
 // Facts about the leaf claim.
 var (
 	hasClaim      = when("it has a leaf claim", "it has no leaf claim", func(s *volume.Observed) bool { return s.Claim != nil })
+	nameOccupied  = when("the leaf claim of an earlier root with the same name still exists", "", func(s *volume.Observed) bool { return s.NameOccupiedBy != nil })
 	claimed       = when("the leaf claim names it", "no leaf claim names it", func(s *volume.Observed) bool { return s.Claimed() })
 	claimDeleting = when("the leaf claim is terminating", "the leaf claim is not terminating", func(s *volume.Observed) bool { return s.Claim != nil && deleting(s.Claim) })
 	claimUnbound  = when("the leaf claim names no volume", "the leaf claim names a volume", func(s *volume.Observed) bool { return s.Claim != nil && s.Claim.Spec.VolumeName == "" })

@@ -89,7 +89,4 @@ var promises = []section{
 		{Phase: Releasing, When: []fact{consumed, destroyed}, Step: SetDeleteUnused, Owner: RootPV},
 		{Phase: Idle, When: []fact{hasLeaf}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKept, Until: "the policies change, or a Pod uses it"},
 	}},
-	{Title: "A promise that is marked as unused, but that a Pod uses again", When: []fact{scratch, not(abandoned)}, Rows: []row{
-		{Phase: Idle, When: []fact{finalizer, used, marked}, Step: Unmark, Owner: RootPV},
-	}},
 }

@@ -113,6 +113,10 @@ var volumes = []section{
 		{Phase: Provisioning, When: []fact{not(mirrored)}, Owner: RootPVC, Until: "the leaf claim and the leaf PV are Bound to each other"},
 		{Phase: Mirrored, Owner: RootPVC, Until: "the host binds the claim"},
 	}},
+	{Title: "Its claim is bound to it, and its disk is released when no Pod uses it", When: []fact{scratch, not(abandoned)}, Rows: []row{
+		{Phase: Mirrored, When: []fact{placedHere, outdated, provisioned}, Step: UpdateHost, Owner: LeafPV},
+		{Phase: Idle, When: []fact{finalizer, used, marked}, Step: Unmark, Owner: RootPV},
+	}},
 	{Title: "Its claim is bound to it, and no Pod uses its disk any longer: release the disk", When: []fact{scratch, not(abandoned), finalizer, not(used), consumed, hasLeaf, destroyed}, Rows: []row{
 		{Phase: Idle, When: []fact{not(dated)}, Step: MarkUnused, Owner: RootPV},
 		{Phase: Idle, When: []fact{not(counted)}, Step: CountGrace, Owner: RootPV},
@@ -129,6 +133,7 @@ var volumes = []section{
 		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportLost, Until: "the leaf PV exists again, or the claim is deleted"},
 		{Phase: Bound, When: []fact{terminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportTerminating, Until: "the claim is deleted"},
 		{Phase: InUse, When: []fact{heldByAnother, holderRoot}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportHolder, Until: "the other root claim is gone"},
+		{Phase: Reusing, When: []fact{nameOccupied}, Owner: RootPVC, Until: "that leaf claim is gone"},
 		{Phase: Reusing, When: []fact{not(hasClaim), refused}, Owner: RootPVC, Reasons: refusals, Report: problem.ReportRefused, Until: "the cause of the refusal changes"},
 		{Phase: Reusing, When: []fact{not(hasClaim), not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Reusing, When: []fact{not(hasClaim)}, Step: CreateClaim, Owner: RootPVC},

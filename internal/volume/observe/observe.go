@@ -5,34 +5,93 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// Observer reads observations from the caches of the host and of one member.
+// Options is what the observers of all requests of a link share.
+type Options struct {
+	// Book contains the orphans of other members.
+	Book *account.Book
+	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
+	// binds a Pod.
+	NominatedNode bool
+	// SilentAfter is how long a member's programs may take to respond before this is reported.
+	SilentAfter time.Duration
+	// UnusedPromises records since when no Pod uses a promise.
+	UnusedPromises *UnusedPromises
+}
+
+// Observer reads observations from the caches of the host and of one member. Whichever object a request
+// names, the observation of its volume has the same fields.
 type Observer struct {
 	proof.Prover
-	// Rules are the placement rules of the member's registration. OfLeaf and OfVolume need them.
+	Options
+	// Rules are the placement rules of the member's registration.
 	Rules placement.Rules
 	// HostSnapshots reports whether the host serves snapshots. LeafSnapshots reads the member's
 	// snapshots. If it is nil, SnapshotProblem is the reason.
 	HostSnapshots   index.Served
 	LeafSnapshots   client.Reader
 	SnapshotProblem *mirror.Refusal
+	// HostRestored is the time of the host's last restore, according to this member. HostUnconfirmed
+	// means that no admin has confirmed this restore yet.
+	HostRestored    time.Time
+	HostUnconfirmed bool
+	// Now returns the time by the member's clock, which the times of its objects come from. HostNow returns
+	// the time by this process's clock.
+	Now, HostNow func() time.Time
+	// Rejected returns why the member rejects the creation of a root's namespace, or nil.
+	Rejected func(root *corev1.PersistentVolumeClaim) *mirror.Refusal
+}
+
+// For returns the observer of a member's link, with what the link knows now.
+func For(link *member.Link, options Options) Observer {
+	restores := link.LastRestores()
+	o := Observer{
+		Prover: link.Proof(), Options: options, Rules: link.Rules,
+		HostSnapshots: link.HostSnapshots.Check, LeafSnapshots: link.LeafSnapshots(),
+		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed,
+		HostNow:  func() time.Time { return link.Clock.Now() },
+		Rejected: func(root *corev1.PersistentVolumeClaim) *mirror.Refusal { return rejectionOf(link, root) },
+	}
+	o.Now = o.HostNow
+	if link.Credentials != nil {
+		o.Now = link.Credentials.Now
+	}
+	if link.Snapshots != nil {
+		o.SnapshotProblem, _ = link.Snapshots.Problem()
+	}
+	return o
+}
+
+// rejectionOf returns why a member rejects the creation of a root's namespace, or nil. In a new link,
+// the last report stands until leaf_namespace has tried again. Otherwise, each new link would restart
+// the placement timeout.
+func rejectionOf(link *member.Link, root *corev1.PersistentVolumeClaim) *mirror.Refusal {
+	if link.Rejections.Tried(root.Namespace) || mirror.ReporterOf(root).ClusterID != link.ClusterID {
+		return link.Rejections.Of(root.Namespace)
+	}
+	if last := report.ClaimProblem(root, v1alpha1.ClaimPlaced); last != nil && last.Reason == v1alpha1.ReasonNamespaceRefused {
+		return report.Own(last)
+	}
+	return nil
 }
 
 // OfHost returns the observation of the volume that a host PV represents, or of this member's
@@ -50,27 +109,79 @@ func (o Observer) OfHost(ctx context.Context, name string) (*volume.Observed, er
 	if !ours || cluster != o.ClusterID {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 	}
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(leafName))
+	s := &volume.Observed{Name: leafName, UID: uid, Host: host}
+	return s, o.observeVolume(ctx, s, nil)
+}
+
+// OfLeaf returns the observation of a member's PV, or nil if the PV does not exist.
+func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, error) {
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
+	if err != nil || leaf == nil {
+		return nil, err
+	}
+	s := &volume.Observed{Name: name, UID: leaf.UID}
+	return s, o.observeVolume(ctx, s, nil)
+}
+
+// observeVolume reads everything about a volume with a known name, and with a known UID or a known stale
+// leaf claim, which is otherwise nil.
+func (o Observer) observeVolume(ctx context.Context, s *volume.Observed, stale *corev1.PersistentVolumeClaim) error {
+	s.Member = o.Member
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(s.Name))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := &volume.Observed{Member: o.Member, Name: leafName, UID: uid, Host: host}
-	has(s, leaf)
+	if leaf != nil {
+		s.UID = cmp.Or(s.UID, leaf.UID)
+		setLeaf(s, leaf)
+	}
 	if err := o.observeHosts(ctx, s); err != nil {
-		return nil, err
+		return err
 	}
-	if err := o.relate(ctx, s, nil); err != nil {
-		return nil, err
+	if s.UID == "" && len(s.Earlier) > 0 {
+		s.Host, s.Earlier = &s.Earlier[0], nil // this host PV represents the deleted volume
+		_, _, s.UID, _ = hostpv.LeafOf(s.Host)
+		if err := o.observeHosts(ctx, s); err != nil {
+			return err
+		}
 	}
-	if err := o.observeCopies(ctx, s); err != nil {
-		return nil, err
+	if err := o.relate(ctx, s, stale); err != nil {
+		return err
 	}
-	return s, o.observeUsers(ctx, s)
+	return o.complete(ctx, s)
+}
+
+// complete reads what a decision about a claim or a volume needs in addition to the objects of its life.
+func (o Observer) complete(ctx context.Context, s *volume.Observed) error {
+	s.Member, s.Rules = o.Member, o.Rules
+	if s.Claim != nil {
+		s.Restored = o.MayBeRestored(s.Claim)
+	}
+	for _, read := range []func(context.Context, *volume.Observed) error{o.observeStampRoot, o.observePlacement, o.observeImports, o.observeCopies, o.observeUsers} {
+		if err := read(ctx, s); err != nil {
+			return err
+		}
+	}
+	if o.UnusedPromises != nil {
+		o.UnusedPromises.Observe(s, o.HostNow(), o.MayLackRoot)
+	}
+	return nil
+}
+
+// observeStampRoot reads the claim in the leaf PV's stamp.
+func (o Observer) observeStampRoot(ctx context.Context, s *volume.Observed) (err error) {
+	if s.Stamped && s.Stamp.Root.Namespace != "" {
+		s.StampRoot, err = o.root(ctx, s.Stamp)
+	}
+	return err
 }
 
 // observeCopies reads the names of the members that may have copies of a shared volume. A member
 // without a registration is named by its cluster ID.
 func (o Observer) observeCopies(ctx context.Context, s *volume.Observed) error {
+	if s.Host == nil {
+		return nil
+	}
 	for _, cluster := range hostpv.CopiedIn(s.Host) {
 		name := "the cluster with ID " + cluster
 		registrations, err := index.RegistrationsOf(ctx, o.Host, cluster)
@@ -85,113 +196,8 @@ func (o Observer) observeCopies(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// OfLeaf returns the observation of a member's PV, or nil if the PV does not exist.
-func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, error) {
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
-	if err != nil || leaf == nil {
-		return nil, err
-	}
-	s := &volume.Observed{Member: o.Member, Rules: o.Rules, Name: name, UID: leaf.UID}
-	has(s, leaf)
-	if err := o.observeHosts(ctx, s); err != nil {
-		return nil, err
-	}
-	if err := o.relate(ctx, s, nil); err != nil {
-		return nil, err
-	}
-	if s.Imports, err = o.Imports(ctx, name); err != nil {
-		return nil, err
-	}
-	if err := o.observeImportClass(ctx, s); err != nil {
-		return nil, err
-	}
-	return s, o.observeTenant(ctx, s)
-}
-
-// OfVolume returns the observation of the volume that the decision about a claim depends on: the
-// leaf claim's volume if its root was deleted, or otherwise this member's volume that the root is
-// bound to. It returns nil if there is no such volume.
-func (o Observer) OfVolume(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
-	switch {
-	case claim != nil && (root == nil || origin.UID != root.UID):
-		return o.ofStale(ctx, root, claim, origin)
-	case root != nil && root.Spec.VolumeName != "":
-		return o.ofBound(ctx, root, claim, origin)
-	}
-	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
-}
-
-func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
-	s := &volume.Observed{Member: o.Member, Name: claim.Spec.VolumeName, Successor: successor}
-	if s.Name == "" {
-		s.Claim, s.Origin, s.Restored = claim, origin, o.MayBeRestored(claim)
-		return s, nil
-	}
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(s.Name))
-	if err != nil {
-		return nil, err
-	}
-	if leaf != nil {
-		s.UID = leaf.UID
-		has(s, leaf)
-	}
-	if err := o.observeHosts(ctx, s); err != nil {
-		return nil, err
-	}
-	if s.Host == nil && leaf == nil && len(s.Earlier) > 0 {
-		s.Host, s.Earlier = &s.Earlier[0], nil // this host PV represents the deleted volume
-		_, _, s.UID, _ = hostpv.LeafOf(s.Host)
-		if err := o.observeHosts(ctx, s); err != nil {
-			return nil, err
-		}
-	}
-	return s, o.relate(ctx, s, claim)
-}
-
-func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
-	host, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(root.Spec.VolumeName))
-	if err != nil || host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID {
-		return nil, err
-	}
-	if name, asks := hostpv.ImportOfIn(host, o.ClusterID); asks {
-		return o.ofImport(ctx, name, root, claim, origin)
-	}
-	cluster, name, uid, ours := hostpv.LeafOf(host)
-	if !ours || cluster != o.ClusterID {
-		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
-	}
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
-	if err != nil {
-		return nil, err
-	}
-	s := &volume.Observed{Member: o.Member, Name: name, UID: uid, Host: host, Root: root, Claim: claim, Origin: origin}
-	has(s, leaf)
-	if err := o.observeHosts(ctx, s); err != nil {
-		return nil, err
-	}
-	if err := o.relate(ctx, s, nil); err != nil {
-		return nil, err
-	}
-	return s, o.observeUsers(ctx, s)
-}
-
-// observeUsers reads the Pods that need the disk of a promise that is released with its last
-// Pod.
-func (o Observer) observeUsers(ctx context.Context, s *volume.Observed) error {
-	if !s.Scratch() {
-		return nil
-	}
-	ref := s.Host.Spec.ClaimRef
-	pods, err := index.PodsOfClaim(ctx, o.Host, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-	if err != nil {
-		return err
-	}
-	s.Users, err = o.Using(ctx, o.Host, pods)
-	return err
-}
-
-// has records the member's PV that has the volume's name, as the leaf PV or as a re-created one.
-func has(s *volume.Observed, leaf *corev1.PersistentVolume) {
+// setLeaf records the member's PV that has the volume's name, as the leaf PV or as a re-created one.
+func setLeaf(s *volume.Observed, leaf *corev1.PersistentVolume) {
 	switch {
 	case leaf == nil:
 	case leaf.UID == s.UID:
@@ -234,7 +240,6 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 		return err
 	}
 	if s.Claim != nil {
-		s.Restored = o.MayBeRestored(s.Claim)
 		s.RootLost = s.Root == nil && o.MayLackRoot(s.Claim)
 	}
 	if err := o.observeLastClaim(ctx, s); err != nil {
@@ -273,9 +278,13 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 		if err != nil {
 			return err
 		}
-		s.Claim = nil // the caller may have set it
-		if claim != nil && origin.UID == uid {
+		s.Claim, s.NameOccupiedBy = nil, nil // the caller may have set them
+		switch {
+		case claim == nil:
+		case origin.UID == uid:
 			s.Claim = claim
+		default:
+			s.NameOccupiedBy = claim
 		}
 	}
 	holder, origin, err := o.holder(ctx, s)
@@ -292,7 +301,7 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 			return err
 		}
 	}
-	if known != nil && !same(known, s.Claim) && !same(known, s.Holder) {
+	if known != nil && !isSame(known, s.Claim) && !isSame(known, s.Holder) {
 		if s.Leaf == nil && s.Host == nil {
 			s.Claim = known
 			s.Origin, _ = mirror.OriginIn(o.HostID, known)
@@ -337,7 +346,7 @@ func (o Observer) predatesRestore(s *volume.Observed) bool {
 	return o.MayLackRoot(&metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(s.Root.CreationTimestamp.Add(-mirror.Skew))})
 }
 
-func same(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }
+func isSame(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }
 
 // root returns the root of a leaf claim, or nil if it was deleted.
 func (o Observer) root(ctx context.Context, origin mirror.Origin) (*corev1.PersistentVolumeClaim, error) {
@@ -404,7 +413,7 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) err
 		}
 		return s.Host != nil
 	}
-	if err := o.ObserveNamesake(ctx, s); err != nil {
+	if err := o.observeNamesake(ctx, s); err != nil {
 		return err
 	}
 	promise, err := index.PromiseOf(ctx, o.Host, s.Origin.UID)
@@ -429,30 +438,5 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) err
 		}
 		*name.taken = pv != nil
 	}
-	return nil
-}
-
-// observeTenant reads the class and the namespace of the root, or of the claim that requests
-// the volume.
-func (o Observer) observeTenant(ctx context.Context, s *volume.Observed) error {
-	claim := s.Root
-	if claim == nil && s.Successor != nil && hostpv.Requests(s.Successor, s.Leaf, o.Member) {
-		claim = s.Successor
-	}
-	if claim == nil {
-		return nil
-	}
-	var err error
-	if s.Class, err = index.Find[storagev1.StorageClass](ctx, o.Host, index.Named(hostclass.NameOf(claim))); err != nil {
-		return err
-	}
-	namespace, err := index.Find[corev1.Namespace](ctx, o.Host, index.Named(claim.Namespace))
-	if err != nil {
-		return err
-	}
-	if namespace == nil {
-		return fmt.Errorf("namespace %s of claim %s is not in the cache yet", claim.Namespace, claim.Name)
-	}
-	s.Tenant = namespace.UID
 	return nil
 }

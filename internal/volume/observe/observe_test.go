@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-var member = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
+var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
 // arriving is a cache whose objects appear after the first list.
 type arriving struct {
@@ -68,9 +68,9 @@ func observer(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume,
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim-uid"},
 		Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: leaf.Name},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
-	mirror.OriginFor(member.HostID, root).Stamp(claim)
+	mirror.OriginFor(here.HostID, root).Stamp(claim)
 	return Observer{Prover: proof.Prover{
-		Member: member, MayBeRestored: func(metav1.Object) bool { return false }, MayLackRoot: func(metav1.Object) bool { return false },
+		Member: here, MayBeRestored: func(metav1.Object) bool { return false }, MayLackRoot: func(metav1.Object) bool { return false },
 		Host: arriving{volumes: hosts, claims: []*corev1.PersistentVolumeClaim{root},
 			namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "namespace-uid"}}}},
 		Cache: arriving{volumes: []*corev1.PersistentVolume{leaf}, claims: []*corev1.PersistentVolumeClaim{claim}},
@@ -79,7 +79,7 @@ func observer(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume,
 
 func rootClaim() *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: member.ClusterID}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}},
 		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("disk")},
 	}
 }
@@ -96,7 +96,7 @@ func heldLeaf() *corev1.PersistentVolume {
 		},
 		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
 	}
-	mirror.OriginFor(member.HostID, rootClaim()).Stamp(leaf)
+	mirror.OriginFor(here.HostID, rootClaim()).Stamp(leaf)
 	return leaf
 }
 
@@ -105,8 +105,8 @@ func heldLeaf() *corev1.PersistentVolume {
 func TestOneHostVolumeForALeaf(t *testing.T) {
 	for name, collides := range map[string]bool{"the leaf PV's name": false, "the suffixed name": true} {
 		t.Run(name, func(t *testing.T) {
-			host := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
-			host.Name = hostpv.Name("pv-1", member.ClusterID, collides)
+			host := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, here)
+			host.Name = hostpv.Name("pv-1", here.ClusterID, collides)
 			s, err := observer(rootClaim(), heldLeaf(), host).OfLeaf(t.Context(), "pv-1")
 			if err != nil {
 				t.Fatal(err)
@@ -122,7 +122,7 @@ func TestOneHostVolumeForALeaf(t *testing.T) {
 }
 
 func TestForeignVolumeTakesTheName(t *testing.T) {
-	other := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
+	other := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, here)
 	other.Spec.CSI.VolumeHandle, other.Labels = "elsewhere/pv-1", nil
 	s, err := observer(rootClaim(), heldLeaf(), other).OfLeaf(t.Context(), "pv-1")
 	if err != nil {
@@ -169,15 +169,15 @@ func TestLastClaimLost(t *testing.T) {
 			root, leaf := rootClaim(), heldLeaf()
 			leaf.CreationTimestamp = tc.leaf
 			leaf.Spec.ClaimRef.UID = "deleted"
-			host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, member)
+			host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, here)
 			host.Status.Phase = cmp.Or(tc.phase, corev1.VolumeBound)
 			if tc.edit != nil {
 				tc.edit(host)
 			}
 			if tc.stamped == nil {
-				hostpv.OriginOfHost(host, member.HostID).Stamp(leaf)
+				hostpv.OriginOfHost(host, here.HostID).Stamp(leaf)
 			} else {
-				mirror.OriginFor(member.HostID, tc.stamped).Stamp(leaf)
+				mirror.OriginFor(here.HostID, tc.stamped).Stamp(leaf)
 			}
 			var claims []*corev1.PersistentVolumeClaim
 			if tc.root != nil {

@@ -109,10 +109,8 @@ func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refu
 // unavailableOrphan returns a refusal if a claim in the host owns the stamped leaf PV. It returns
 // nil if that claim does not exist, or if the host PV is for that claim.
 func unavailableOrphan(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refusal {
-	for _, root := range []*corev1.PersistentVolumeClaim{s.Root, s.HolderRoot} {
-		if root != nil && root.UID == s.Stamp.UID && root.Spec.VolumeName != host.Name && (host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID) {
-			return refuseImport(s, host, "the volume belongs to claim %q of this host. Delete the PersistentVolume, or that claim", s.Stamp.Root)
-		}
+	if root := s.StampRoot; root != nil && root.Spec.VolumeName != host.Name && (host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID) {
+		return refuseImport(s, host, "the volume belongs to claim %q of this host. Delete the PersistentVolume, or that claim", s.Stamp.Root)
 	}
 	return nil
 }

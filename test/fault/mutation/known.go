@@ -4,7 +4,7 @@ package mutation
 const (
 	rootPVAct      = "internal/controller/rootpv/act.go"
 	rootPVCDelete  = "internal/controller/rootpvc/delete.go"
-	rootPVCReport  = "internal/controller/rootpvc/reporting/reporter.go"
+	rootPVCReport  = "internal/controller/rootpvc/reporter.go"
 	rootPVCAct     = "internal/controller/rootpvc/act.go"
 	rootPodNext    = "internal/controller/rootpod/lifecycle/next.go"
 	rootPodAct     = "internal/controller/rootpod/act.go"

@@ -136,7 +136,7 @@ func ofAttributes() []Mutation {
 	return []Mutation{
 		{
 			Name: "attributes-unmapped", Class: "a leaf claim names the host's VolumeAttributesClass, which does not exist in the member",
-			Edits:    []Edit{{"internal/controller/rootpvc/attributes/classes.go", "c.Leaf.Patch(ctx, reporting.Actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, name, host))", "c.Leaf.Patch(ctx, reporting.Actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, host, name))"}},
+			Edits:    []Edit{{"internal/controller/rootpvc/attributes.go", "r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, name, host))", "r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, host, name))"}},
 			Scenario: "modify", Caught: []string{"I6"},
 		},
 		{

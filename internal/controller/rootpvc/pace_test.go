@@ -1,17 +1,14 @@
-package reporting
+package rootpvc
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
@@ -19,34 +16,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// host is a client that accepts only writes of statuses.
-type host struct {
-	client.Client
-	statuses *statuses
-}
-
-func (h host) Status() client.SubResourceWriter { return h.statuses }
-
-// statuses counts the writes of statuses.
-type statuses struct {
-	client.SubResourceWriter
-	written int
-}
-
-func (s *statuses) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
-	s.written++
-	return nil
-}
-
-var member38 = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
-
 // A member that keeps changing its message about a claim causes only a limited number of writes,
 // but its last message is still reported.
 func TestMessagesArePaced(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	told := &statuses{}
-	r := New(&member.Link{
-		Member: member38, Clock: clock, Recorder: events.NewFakeRecorder(1000), Root: guarded.NewRoot(host{statuses: told}, member38.Registration, guarded.HostOnly{}),
+	r := newReporter(&member.Link{
+		Member: here, Clock: clock, Recorder: events.NewFakeRecorder(1000), Root: guarded.NewRoot(host{writes{}, told}, here.Registration, guarded.HostOnly{}),
 	})
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "uid"}}
 	say := func(reason, words string) {

@@ -1,4 +1,4 @@
-package observing
+package observe
 
 import (
 	"context"
@@ -14,14 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/volume/observe"
 )
-
-var member = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
 const elsewhere = "kosmos-cluster39"
 
@@ -57,7 +53,7 @@ func nominatedPod() corev1.Pod {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 		}})
 	}
-	pod.Status.NominatedNodeName = member.NodeName
+	pod.Status.NominatedNodeName = here.NodeName
 	return pod
 }
 
@@ -78,15 +74,15 @@ func TestPodsHere(t *testing.T) {
 		other *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"bound here":      {pod: boundTo(member.NodeName), want: true},
-		"bound elsewhere": {pod: boundTo(elsewhere), other: other(member.NodeName, "")},
+		"bound here":      {pod: boundTo(here.NodeName), want: true},
+		"bound elsewhere": {pod: boundTo(elsewhere), other: other(here.NodeName, "")},
 		"nominated":       {other: other("", "")},
-		"nominated, and the node is selected for the other claim": {other: other(member.NodeName, ""), want: true},
-		"nominated, and the other claim is bound":                 {other: other(member.NodeName, "pv-2"), want: true},
+		"nominated, and the node is selected for the other claim": {other: other(here.NodeName, ""), want: true},
+		"nominated, and the other claim is bound":                 {other: other(here.NodeName, "pv-2"), want: true},
 		"nominated, but the other claim is in another member":     {other: other(elsewhere, "pv-2")},
-		"nominated, but the other claim is a promise":             {other: other(member.NodeName, hostpv.PromiseName("other-uid"))},
+		"nominated, but the other claim is a promise":             {other: other(here.NodeName, hostpv.PromiseName("other-uid"))},
 		"nominated, but the other claim does not exist":           {},
-		"nominated elsewhere":                                     {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhere }, other: other(member.NodeName, "")},
+		"nominated elsewhere":                                     {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhere }, other: other(here.NodeName, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := nominatedPod()
@@ -94,7 +90,7 @@ func TestPodsHere(t *testing.T) {
 				tc.pod(&pod)
 			}
 			host := cached{pods: []corev1.Pod{pod}, claim: tc.other}
-			o := Observer{Observer: observe.Observer{Prover: proof.Prover{Member: member, Host: host}}}
+			o := Observer{Prover: proof.Prover{Member: here, Host: host}}
 			here, err := o.PodsHere(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"})
 			if err != nil || (len(here) == 1) != tc.want {
 				t.Errorf("got %d Pods (%v), want the Pod: %t", len(here), err, tc.want)

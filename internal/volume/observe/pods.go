@@ -1,4 +1,4 @@
-package observing
+package observe
 
 import (
 	"context"

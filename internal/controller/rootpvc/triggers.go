@@ -1,4 +1,4 @@
-package triggers
+package rootpvc
 
 import (
 	"context"
@@ -20,7 +20,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
-	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -30,19 +29,20 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // claims enqueues the host's claims that concern one member.
 type claims struct {
 	*member.Link
-	observer func() observing.Observer
+	observer func() observe.Observer
 }
 
-// Sources returns the events to which root_pvc reacts for one member.
-func Sources(link *member.Link, observer func() observing.Observer, book *account.Book, gate *backlog.Gate) []source.Source {
+// sourcesOf returns the events to which root_pvc reacts for one member.
+func sourcesOf(link *member.Link, observer func() observe.Observer, book *account.Book, gate *backlog.Gate) []source.Source {
 	r := &claims{link, observer}
 	return []source.Source{
-		urgency.Unhurried(placing, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, RootClaimChanged)),
+		urgency.Unhurried(placingSteps, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, rootClaimChanged)),
 		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
 		urgency.Unhurried(promising, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged)),
 		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
@@ -55,7 +55,7 @@ func Sources(link *member.Link, observer func() observing.Observer, book *accoun
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
 		link.Snapshots.Changes(r.restores),
-		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(LeafClaimChanged))),
+		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(leafClaimChanged))),
 		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged))),
 		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged))),
 		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Event{}, r.ofWarning)),
@@ -67,18 +67,18 @@ func Sources(link *member.Link, observer func() observing.Observer, book *accoun
 	}
 }
 
-// RootClaimChanged reports whether an update of a root claim changes its metadata, spec or
+// rootClaimChanged reports whether an update of a root claim changes its metadata, spec or
 // conditions, or shows that the PV controller has requested the volume or lost it.
-func RootClaimChanged(before, after client.Object) bool {
+func rootClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || route.ClaimChanged(was, is) || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) ||
 		provisioner(was) != provisioner(is) || (was.Status.Phase == corev1.ClaimLost) != (is.Status.Phase == corev1.ClaimLost)
 }
 
-// LeafClaimChanged is route.LeafClaimChanged, and also reports that the PV controller has requested the
+// leafClaimChanged is route.LeafClaimChanged, and also reports that the PV controller has requested the
 // volume.
-func LeafClaimChanged(before, after client.Object) bool {
+func leafClaimChanged(before, after client.Object) bool {
 	return route.LeafClaimChanged(before, after) || provisioner(before) != provisioner(after)
 }
 
@@ -86,9 +86,9 @@ func provisioner(claim client.Object) string {
 	return claim.GetAnnotations()[volumehelpers.AnnStorageProvisioner]
 }
 
-// placing makes the two steps that place a claim urgent: the PV controller requests its volume,
+// placingSteps makes the two steps that place a claim urgent: the PV controller requests its volume,
 // and Xylem records the member.
-var placing = urgency.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
+var placingSteps = urgency.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
 	return [2]string{provisioner(claim), claim.Annotations[v1alpha1.AnnotationPlacedIn]}
 })
 

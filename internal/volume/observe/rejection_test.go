@@ -1,4 +1,4 @@
-package rootpvc
+package observe
 
 import (
 	"testing"
@@ -46,12 +46,12 @@ func TestRejection(t *testing.T) {
 		"no report":                             {root: &corev1.PersistentVolumeClaim{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{Link: &member.Link{Member: mirror.Member{ClusterID: "id"}}}
+			link := &member.Link{Member: mirror.Member{ClusterID: "id"}}
 			if tc.tried {
-				r.Rejections.Set("shop", tc.now)
+				link.Rejections.Set("shop", tc.now)
 			}
 			got := ""
-			if refusal := r.rejection(tc.root); refusal != nil {
+			if refusal := rejectionOf(link, tc.root); refusal != nil {
 				got = refusal.Message
 			}
 			if got != tc.want {

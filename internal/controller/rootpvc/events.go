@@ -1,4 +1,4 @@
-package reporting
+package rootpvc
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -12,24 +12,24 @@ import (
 )
 
 // EventProblem emits an event about a claim's problem on an object.
-func (r *Reporter) EventProblem(on client.Object, problem *mirror.Refusal) {
+func (r *reporter) EventProblem(on client.Object, problem *mirror.Refusal) {
 	r.link.Recorder.Eventf(on, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
 }
 
 // EventWithdrawn reports that the claim was withdrawn from this member.
-func (r *Reporter) EventWithdrawn(root *corev1.PersistentVolumeClaim) {
+func (r *reporter) EventWithdrawn(root *corev1.PersistentVolumeClaim) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonPlacementWithdrawn, "Withdraw",
 		"withdrawn from member %q before a volume was bound there", r.link.Registration)
 }
 
 // EventGrown reports that Xylem has requested the expansion of the volume in the member.
-func (r *Reporter) EventGrown(root *corev1.PersistentVolumeClaim, to resource.Quantity) {
+func (r *reporter) EventGrown(root *corev1.PersistentVolumeClaim, to resource.Quantity) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "asked member %q to expand the volume to %s", r.link.Registration, to.String())
 }
 
 // EventModified reports a change to the volume's attributes. class is the member's class, or empty
 // if the change is canceled.
-func (r *Reporter) EventModified(root *corev1.PersistentVolumeClaim, class string) {
+func (r *reporter) EventModified(root *corev1.PersistentVolumeClaim, class string) {
 	if class == "" {
 		r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonModificationPushed, "Modify",
 			"asked member %q to cancel the change to the volume's attributes", r.link.Registration)
@@ -40,13 +40,13 @@ func (r *Reporter) EventModified(root *corev1.PersistentVolumeClaim, class strin
 }
 
 // EventAdopted reports that the claim has adopted an earlier claim's volume.
-func (r *Reporter) EventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
+func (r *reporter) EventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
 		"the claim now uses volume %q in member %q, which belonged to an earlier claim of the same name", volume, r.link.Registration)
 }
 
 // EventHeldBack reports that the claim waits because the host has many volumes to bind.
-func (r *Reporter) EventHeldBack(root *corev1.PersistentVolumeClaim, turn backlog.Turn) {
+func (r *reporter) EventHeldBack(root *corev1.PersistentVolumeClaim, turn backlog.Turn) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonHeldBack, "Push",
 		"not placed in member %q yet: Xylem places claims only as fast as the host's PV controller binds volumes. That controller still has %s to bind. Claims waiting for this member: %d",
 		r.link.Registration, text.Count(turn.Volumes, "volume"), turn.Claims)

@@ -1,4 +1,4 @@
-package observing
+package observe
 
 import (
 	"cmp"
@@ -27,29 +27,28 @@ import (
 
 // observeAttempt reads the state of the member's attempt to provision a volume. It does so for a
 // claim without a volume if this member is selected, and for a promise that it must fulfill.
-func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
-	s := c.Observed
+func (o Observer) observeAttempt(ctx context.Context, s *volume.Observed, root *corev1.PersistentVolumeClaim) error {
 	ofPromise := s.Promise != nil
-	if !s.Alone() || c.Leaf != nil && c.Leaf.Spec.VolumeName != "" ||
-		!ofPromise && (c.Root.Spec.VolumeName != "" || !s.Selected()) {
+	if !s.Alone() || s.Claim != nil && s.Claim.Spec.VolumeName != "" ||
+		!ofPromise && (root.Spec.VolumeName != "" || !s.Selected()) {
 		return nil
 	}
 	attempt := &s.Placement.Attempt
-	own := leafClaim{c.Leaf, s.Placement.LeafClass}
-	if c.Leaf != nil {
-		events, err := index.EventsOf(ctx, o.Cache, c.Leaf.Namespace, c.Leaf.UID)
+	own := leafClaim{s.Claim, s.Placement.LeafClass}
+	if s.Claim != nil {
+		events, err := index.EventsOf(ctx, o.Cache, s.Claim.Namespace, s.Claim.UID)
 		if err != nil {
 			return err
 		}
-		attempt.Provisioning = report.ProvisioningProblem(c.Leaf, events, o.Member)
+		attempt.Provisioning = report.ProvisioningProblem(s.Claim, events, o.Member)
 		if !own.waitsForNode() {
-			attempt.Silent, attempt.SilentIn = report.Silence(c.Leaf, events, o.Member, o.SilentAfter, o.Now())
+			attempt.Silent, attempt.SilentIn = report.Silence(s.Claim, events, o.Member, o.SilentAfter, o.Now())
 		}
 	}
 	pods := slices.Clone(s.Placement.Pods)
 	if !ofPromise {
 		var err error
-		if pods, err = index.PodsOfClaim(ctx, o.Host, client.ObjectKeyFromObject(c.Root)); err != nil {
+		if pods, err = index.PodsOfClaim(ctx, o.Host, client.ObjectKeyFromObject(root)); err != nil {
 			return err
 		}
 		attempt.Unconsumed = own.unconsumed(pods)

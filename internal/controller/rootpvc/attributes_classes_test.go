@@ -1,4 +1,4 @@
-package attributes
+package rootpvc
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (c classes) Get(_ context.Context, key client.ObjectKey, into client.Object
 }
 
 // The lookup returns the member's class for a claim, or a message that explains why there is none.
-func TestLookUp(t *testing.T) {
+func TestLookUpAttributesClass(t *testing.T) {
 	const disk = "disk.example.com"
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "volumeattributesclasses"}, "gold", errors.New("no"))
 	down := errors.New("connection refused")
@@ -63,8 +63,8 @@ func TestLookUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := placement.RulesOf(&v1alpha1.ClusterRegistration{})
-			c := New(&member.Link{Member: mirror.Member{Registration: "cluster38"}, Rules: rules, HostLive: tc.host, Live: tc.member}, nil)
-			got, problem, err := c.lookUp(t.Context(), "gold", disk)
+			r := &reconciler{Link: &member.Link{Member: mirror.Member{Registration: "cluster38"}, Rules: rules, HostLive: tc.host, Live: tc.member}}
+			got, problem, err := r.lookUpAttributesClass(t.Context(), "gold", disk)
 			if !errors.Is(err, tc.err) || err == nil && tc.err != nil {
 				t.Fatalf("error is %v, want %v", err, tc.err)
 			}

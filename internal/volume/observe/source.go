@@ -1,4 +1,4 @@
-package observing
+package observe
 
 import (
 	"cmp"
@@ -12,23 +12,24 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // observeSource reads the data source of a claim without a volume in both clusters, and the class
 // of its leaf claim.
-func (o Observer) observeSource(ctx context.Context, c *Claim) error {
-	s := c.Observed
-	if !s.Alone() || c.Root.Spec.VolumeName != "" && s.Promise == nil {
+func (o Observer) observeSource(ctx context.Context, s *volume.Observed, root *corev1.PersistentVolumeClaim) error {
+	if !s.Alone() || root.Spec.VolumeName != "" && s.Promise == nil {
 		return nil
 	}
-	source, err := index.Source(ctx, o.Host, o.Host, o.HostSnapshots, c.Root)
+	source, err := index.Source(ctx, o.Host, o.Host, o.HostSnapshots, root)
 	if source == nil || err != nil {
 		return err
 	}
-	from := &volume.From{Of: source.Of, At: source.Locate(c.Root)}
+	from := &volume.From{Of: source.Of, At: source.Locate(root)}
 	s.Placement.From = from
 	if hostclass.Own(s.Class) {
 		if from.Class, err = index.Find[storagev1.StorageClass](ctx, o.Cache, index.Named(s.Answer().Class)); err != nil {
@@ -38,7 +39,7 @@ func (o Observer) observeSource(ctx context.Context, c *Claim) error {
 	if !source.Of.Placed() || source.Of.Namespace != "" {
 		return nil
 	}
-	key := types.NamespacedName{Namespace: c.Root.Namespace, Name: source.Of.Name}
+	key := types.NamespacedName{Namespace: root.Namespace, Name: source.Of.Name}
 	if source.Of.IsSnapshot() {
 		err = o.observeSourceSnapshot(ctx, from, key)
 	} else {
@@ -47,7 +48,7 @@ func (o Observer) observeSource(ctx context.Context, c *Claim) error {
 	if err != nil {
 		return err
 	}
-	return o.ObserveNamesake(ctx, s)
+	return o.observeNamesake(ctx, s)
 }
 
 func (o Observer) observeSourceClaim(ctx context.Context, from *volume.From, key types.NamespacedName) (err error) {
@@ -67,5 +68,34 @@ func (o Observer) observeSourceSnapshot(ctx context.Context, from *volume.From, 
 		return err
 	}
 	from.Content, err = index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.LeafSnapshots, index.Named(mirrorsnapshot.ContentName(from.Snapshot.UID)))
+	return err
+}
+
+// observeNamesake determines whether another object in the member now has the name of the leaf
+// claim's source. This matters until the volume is mirrored.
+func (o Observer) observeNamesake(ctx context.Context, s *volume.Observed) error {
+	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) {
+		return nil
+	}
+	source, _ := datasource.Of(s.Root)
+	was := datasource.OfLeaf(s.Claim)
+	if was == "" {
+		return nil
+	}
+	var found bool
+	var origin mirror.Origin
+	var err error
+	key := types.NamespacedName{Namespace: s.Claim.Namespace, Name: source.Name}
+	switch {
+	case source.IsClaim():
+		var leaf *corev1.PersistentVolumeClaim
+		leaf, origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
+		found = leaf != nil
+	case source.IsSnapshot() && o.LeafSnapshots != nil:
+		var leaf *snapshotv1.VolumeSnapshot
+		leaf, origin, err = index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshots, o.HostID, key)
+		found = leaf != nil
+	}
+	s.Namesake = found && origin.UID != was
 	return err
 }

@@ -1,4 +1,4 @@
-package triggers
+package rootpvc
 
 import (
 	"testing"
@@ -33,7 +33,7 @@ func TestPlacing(t *testing.T) {
 		"the claim is bound in the member in which it is placed": {claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn), bound, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := placing(t.Context(), tc.before, tc.after); got != tc.want {
+			if got := placingSteps(t.Context(), tc.before, tc.after); got != tc.want {
 				t.Errorf("urgent: %t, want %t", got, tc.want)
 			}
 		})
