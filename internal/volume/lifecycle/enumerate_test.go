@@ -199,6 +199,9 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 	s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored == memberRestore}
 	if leaf != nil {
 		s.Stamp, s.Stamped = mirror.OriginIn(member.HostID, leaf)
+		if living != nil && s.Stamped && s.Stamp.UID == living.UID {
+			s.StampRoot = living
+		}
 	}
 	switch {
 	case host == nil:

@@ -74,9 +74,9 @@ type (
 // order.
 var table = states.Table[volume.Observed]{
 	Parts: []states.Part[volume.Observed]{
-		{Title: "Mirror mode: a claim without a volume", Intro: "All rows: root_pvc observes the claim, which has no volume in this member.", Sections: claims, Implied: alone.Text()},
-		{Title: "Promise mode, until a disk exists", Sections: promises, Implied: alone.Text()},
-		{Title: "A volume, in both modes", Sections: volumes, Implied: alone.Text()},
+		{Title: "Mirror mode: a claim without a volume", Intro: "All rows: root_pvc observes the claim, which has no volume in this member.", Sections: claims, Implied: hasNoVolumeHere.Text()},
+		{Title: "Promise mode, until a disk exists", Sections: promises, Implied: hasNoVolumeHere.Text()},
+		{Title: "A volume, in both modes", Sections: volumes, Implied: hasNoVolumeHere.Text()},
 	},
 	Steps: steps, Otherwise: Foreign,
 }

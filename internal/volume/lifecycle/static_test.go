@@ -50,7 +50,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 		return "a volume is recorded without consent (I4)"
 	case used, leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != retains:
 		return "a volume is recorded although it is in use in the member, or being deleted (I4)"
-	case s.Stamped && s.Root != nil && s.Root.UID == s.Stamp.UID && s.Root.Spec.VolumeName != s.Imports[0].Name:
+	case s.StampRoot != nil && s.StampRoot.Spec.VolumeName != s.Imports[0].Name:
 		return "a claim's volume is recorded for another claim (I3)"
 	}
 	return ""
@@ -113,7 +113,7 @@ func rootOfImport(volume string) *corev1.PersistentVolumeClaim {
 
 // boundObservation returns root_pvc's observation of a claim that is bound to an admin's host PV.
 func boundObservation(s *volume.Observed, root, claim *corev1.PersistentVolumeClaim, leaf, host *corev1.PersistentVolume) *volume.Observed {
-	bound := &volume.Observed{Member: s.Member, Name: s.Name, UID: s.UID, Leaf: leaf, Stamp: s.Stamp, Stamped: s.Stamped, Imports: s.Imports, Taken: host, Root: root}
+	bound := &volume.Observed{Member: s.Member, Name: s.Name, UID: s.UID, Leaf: leaf, Stamp: s.Stamp, Stamped: s.Stamped, StampRoot: s.StampRoot, Imports: s.Imports, Taken: host, Root: root}
 	if claim != nil {
 		origin, _ := mirror.OriginIn(member.HostID, claim)
 		switch {

@@ -52,7 +52,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "forgetful-deletion", Class: "an outage during a deletion leaks the disk: the host PV is deleted before its leaf",
 			Edits: []Edit{
 				unproven,
-				{volumeTable, "destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},\n		{Phase: Destroying, When: []fact{destroyed, hasLeaf", "destroyed}, Step: DropHost, Owner: RootPV},\n		{Phase: Destroying, When: []fact{destroyed, hasLeaf"},
+				{volumeTable, "mustBeDestroyed, not(hasLeafPV), not(leafClaimNamesIt)}, Step: DropHost, Owner: RootPV},\n		{Phase: Destroying, When: []fact{mustBeDestroyed, hasLeafPV", "mustBeDestroyed}, Step: DropHost, Owner: RootPV},\n		{Phase: Destroying, When: []fact{mustBeDestroyed, hasLeafPV"},
 			},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
@@ -92,7 +92,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		{
 			Name: "pushes-bound-claims", Class: "a host claim that is already bound is pushed with its volume name, and becomes Lost in the member",
 			Edits: []Edit{
-				{volumeTable, "{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost", "{not(hasLeaf), hasClaim}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost"},
+				{volumeTable, "{not(hasLeafPV)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost", "{not(hasLeafPV), hasLeafClaim}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost"},
 				{desiredClaim, "		class = s.Leaf.Spec.StorageClassName", "		class = ptr.Deref(s.Root.Spec.StorageClassName, \"\")"},
 				{desiredClaim, "	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "	if capacity := s.Root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
 			},
@@ -102,7 +102,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "absence-deletes", Class: "the host PV is deleted if its leaf PV is not found: after a member is wiped, all its host PVs are lost",
 			Edits: []Edit{
 				unproven,
-				{volumeTable, "		{Phase: Holding, When: []fact{heldByAnother, not(stamped)}, Step: Stamp, Owner: LeafPV},\n", "		{Phase: Destroying, When: []fact{finalizer, not(hasLeaf)}, Step: DropHost, Owner: RootPV},\n"},
+				{volumeTable, "		{Phase: Holding, When: []fact{otherLeafClaimHoldsIt, not(leafPVStamped)}, Step: Stamp, Owner: LeafPV},\n", "		{Phase: Destroying, When: []fact{hostPVHasFinalizer, not(hasLeafPV)}, Step: DropHost, Owner: RootPV},\n"},
 			},
 			Scenario: "lost-leaf-volume", Caught: []string{"I2", "I6"},
 		},

@@ -20,7 +20,7 @@ func ofClones() []Mutation {
 			Edits: []Edit{
 				dropsSource,
 				{"internal/controller/rootpvc/source.go", "if datasource.Same(o.Root, tried) {", "if true {"},
-				{volumeTable, "not(mirrored), held, unlike}", "not(mirrored), held, unlike, mirrored}"},
+				{volumeTable, "not(mirrored), leafClaimHoldsIt, dataSourceDiffers}", "not(mirrored), leafClaimHoldsIt, dataSourceDiffers, mirrored}"},
 			},
 			Caught: []string{"empty disk"},
 		},
@@ -109,10 +109,10 @@ func modelled() []Mutation {
 		{
 			Name: "passes-over-deleted", Class: "a leaf PV that is being deleted is not set to Retain",
 			Edits: []Edit{
-				{volumeTable, "held, mayBeKnown, unsecured}", "held, mayBeKnown, unsecured, not(terminating)}"},
-				{volumeTable, "not(leafRetain), either(retained, freed, heldByAnother, cloned)}", "not(leafRetain), not(terminating), either(retained, freed, heldByAnother, cloned)}"},
-				{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, not(terminating)}"},
-				{volumeTable, "provisioned, unsecured}", "provisioned, unsecured, not(terminating)}"},
+				{volumeTable, "leafClaimHoldsIt, mayHaveBeenMirrored, leafPVNotStampedAndRetained}", "leafClaimHoldsIt, mayHaveBeenMirrored, leafPVNotStampedAndRetained, not(leafPVTerminating)}"},
+				{volumeTable, "not(leafPVRetainedOrGone), either(policyRetainsIt, hostPVFreedForAnotherClaim, otherLeafClaimHoldsIt, clonesArePending)}", "not(leafPVRetainedOrGone), not(leafPVTerminating), either(policyRetainsIt, hostPVFreedForAnotherClaim, otherLeafClaimHoldsIt, clonesArePending)}"},
+				{volumeTable, "{not(mirrored), leafPVStamped, leafPVNotSecured}", "{not(mirrored), leafPVStamped, leafPVNotSecured, not(leafPVTerminating)}"},
+				{volumeTable, "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained}", "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained, not(leafPVTerminating)}"},
 			},
 			Caught: []string{"I6"},
 		},
@@ -127,7 +127,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "abandons-at-delete", Class: "a volume that is abandoned while it is being destroyed keeps policy Delete",
-			Edits:  []Edit{{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, mirrored}"}},
+			Edits:  []Edit{{volumeTable, "{not(mirrored), leafPVStamped, leafPVNotSecured}", "{not(mirrored), leafPVStamped, leafPVNotSecured, mirrored}"}},
 			Caught: []string{"I6"},
 		},
 		{
@@ -137,7 +137,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "only-lost", Class: "a leaf claim is not deleted if its volume was deleted before they were bound",
-			Edits:  []Edit{{volumeTable, "not(hasLeaf), not(claimBound)}, Step: DeleteLost", "not(hasLeaf), claimLost}, Step: DeleteLost"}},
+			Edits:  []Edit{{volumeTable, "not(hasLeafPV), not(leafClaimBound)}, Step: DeleteLost", "not(hasLeafPV), leafClaimLost}, Step: DeleteLost"}},
 			Caught: []string{"I6"}, Full: true,
 		},
 		{
@@ -211,7 +211,7 @@ func ofOtherChecks() []Mutation {
 		},
 		{
 			Name: "left-at-delete", Class: "a volume with policy Delete is never destroyed: an earlier claim's leaf claim still holds it, and the claim with another name to which it was assigned was deleted",
-			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother, cloned)}, Step: SetRetain", "either(retained, freed, cloned)}, Step: SetRetain"}},
+			Edits: []Edit{{volumeTable, "either(policyRetainsIt, hostPVFreedForAnotherClaim, otherLeafClaimHoldsIt, clonesArePending)}, Step: SetRetain", "either(policyRetainsIt, hostPVFreedForAnotherClaim, clonesArePending)}, Step: SetRetain"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
 		{
@@ -226,7 +226,7 @@ func ofOtherChecks() []Mutation {
 		},
 		{
 			Name: "waits-for-each-other", Class: "after a user removed the annotation placed-in and the host PV, root_pvc waits for leaf_pv to re-create the PV, and leaf_pv waits for root_pvc to place the claim",
-			Edits: []Edit{{claimTable, "[]fact{namesMirror, either(placed, boundAway)}, Owner: RootPVC, Until: \"the host binds", "[]fact{namesMirror}, Owner: RootPVC, Until: \"the host binds"}},
+			Edits: []Edit{{claimTable, "[]fact{rootNamesMirrorOfLeafClaim, either(rootPlaced, rootBoundOutsideMember)}, Owner: RootPVC, Until: \"the host binds", "[]fact{rootNamesMirrorOfLeafClaim}, Owner: RootPVC, Until: \"the host binds"}},
 			Check: "TestEdits", Caught: []string{"I6"},
 		},
 		{
@@ -248,7 +248,7 @@ func ofPromises() []Mutation {
 		{
 			Name: "releases-what-is-retained", Class: "the disk of a promise is released with its last Pod although an admin has set the promise to Retain",
 			Edits: []Edit{
-				{promiseTable, "either(not(destroyed), saved), either(not(terminating), claimed)}, Step: SetRetain", "saved, either(not(terminating), claimed)}, Step: SetRetain"},
+				{promiseTable, "either(not(mustBeDestroyed), copyStillToBeCreated), either(not(leafPVTerminating), leafClaimNamesIt)}, Step: SetRetain", "copyStillToBeCreated, either(not(leafPVTerminating), leafClaimNamesIt)}, Step: SetRetain"},
 				{"internal/proof/evidence.go", "e.Promise.pv.Spec.ClaimRef, e.Promise.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete", "e.Promise.pv.Spec.ClaimRef, true"},
 			},
 			Check: "TestPromises", Caught: []string{"I2"}, Full: true,

@@ -24,7 +24,7 @@ func own() []Mutation {
 			Name: "no-retain", Class: "I2: leaf PVs in use do not get policy Retain",
 			Edits: []Edit{
 				{desiredVolume, "	origin.Stamp(after)\n	retain(after)\n", "	origin.Stamp(after)\n"},
-				{volumeTable, "not(held), stamped, not(leafRetain)}", "not(held), stamped, not(stamped)}"},
+				{volumeTable, "not(leafClaimHoldsIt), leafPVStamped, not(leafPVRetainedOrGone)}", "not(leafClaimHoldsIt), leafPVStamped, not(leafPVStamped)}"},
 			},
 			Scenario: "lost-leaf-claim", Caught: []string{"I2", "I6"},
 		},
@@ -35,20 +35,20 @@ func own() []Mutation {
 		},
 		{
 			Name: "late-placement", Class: "I3: the leaf claim is created before placed-in is recorded",
-			Edits:    []Edit{{claimTable, "		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},\n		{Phase: Unplacing", "		{Phase: Unplacing"}},
+			Edits:    []Edit{{claimTable, "		{Phase: Placing, When: []fact{not(rootPlaced)}, Step: Place, Owner: RootPVC},\n		{Phase: Unplacing", "		{Phase: Unplacing"}},
 			Scenario: "create", Fault: "kill-after@cluster38/create/persistentvolumeclaims/data#1",
 			Caught: []string{"I3", "I6"},
 		},
 		{
 			Name: "steals", Class: "I3: another member takes a claim before it is proven that the first member has none of the claim's objects",
 			Edits: []Edit{
-				{claimTable, "{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC", "{Phase: Unplaced, When: []fact{placedAway}, Step: Place, Owner: RootPVC"},
+				{claimTable, "{Phase: Unplaced, When: []fact{rootPlacedElsewhere}, Owner: RootPVC", "{Phase: Unplaced, When: []fact{rootPlacedElsewhere}, Step: Place, Owner: RootPVC"},
 			},
 			Scenario: "move", Caught: []string{"I1", "I3", "I5", "I6"},
 		},
 		{
 			Name: "no-stamp", Class: "I4: leaf volumes are not stamped before they are mirrored",
-			Edits:    []Edit{{volumeTable, "provisioned, unsecured}", "provisioned, unsecured, mirrored}"}},
+			Edits:    []Edit{{volumeTable, "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained}", "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained, mirrored}"}},
 			Scenario: "create", Fault: "kill-after@host/create/persistentvolumes/volume#1",
 			Caught: []string{"I2", "I6"},
 		},
