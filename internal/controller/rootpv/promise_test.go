@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -596,5 +597,22 @@ func proceed(t *testing.T, r *reconciler, s *volume.Observed) (reconcile.Result,
 func observeUnused(r *reconciler, s *volume.Observed) {
 	if r.options.UnusedPromises != nil {
 		r.options.UnusedPromises.Observe(s, r.Clock.Now(), r.LastRestores().MayLackRoot)
+	}
+}
+
+// leaf_pv passes the capacity of an expanded disk to its promise, whether or not a Pod uses the disk. It does not
+// watch Pods.
+func TestExpandedDiskUpdatesItsPromise(t *testing.T) {
+	for name, change := range map[string][]func(*volume.Observed){
+		"a Pod uses it": {usedOn(here.NodeName)}, "no Pod uses it": nil, "a Pod uses it again": {markedFor(grace), usedOn(here.NodeName)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := unused(change...)
+			s.Claim.Status.Phase = corev1.ClaimBound
+			s.Leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Gi")}
+			if plan := lifecycle.Next(s); plan.By(lifecycle.LeafPV) != lifecycle.UpdateHost {
+				t.Errorf("the next step is %s by %s, want %s", plan.Step, plan.Owner, lifecycle.UpdateHost)
+			}
+		})
 	}
 }
