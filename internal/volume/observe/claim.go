@@ -27,8 +27,8 @@ type Claim struct {
 	// Stale is set if another leaf claim has the root's name: it belongs to an earlier root, and the volume
 	// that it names now belongs to another claim, or to the root itself. Leaf is then nil.
 	Stale *Claim
-	// ofRoot is the observation of the root, if Observed is that of the volume of a stale leaf claim.
-	ofRoot *volume.Observed
+	// observedRoot is the observation of the root, if Observed is that of the volume of a stale leaf claim.
+	observedRoot *volume.Observed
 }
 
 // Reports reports whether the member owns the root's Placed condition. If the claim is unbound,
@@ -46,8 +46,8 @@ func (c *Claim) Reports(m mirror.Member) bool {
 		return placed == m.ClusterID
 	case c.Root.Spec.VolumeName != "":
 		s := c.Observed
-		if c.ofRoot != nil {
-			s = c.ofRoot
+		if c.observedRoot != nil {
+			s = c.observedRoot
 		}
 		p := s.Placement
 		return p.Asked != nil && len(p.Rivals) == 0 || s.BoundToImport() || c.reportedBy(m) || p.Diverted != nil || keepsMirror(s) ||
@@ -104,7 +104,7 @@ func (o Observer) OfClaim(ctx context.Context, key types.NamespacedName) (c Clai
 	}
 	c.refresh()
 	if c.Stale != nil {
-		c.Stale.Root, c.Stale.ofRoot = c.Root, c.Observed
+		c.Stale.Root, c.Stale.observedRoot = c.Root, c.Observed
 	}
 	return c, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/desired"
 )
 
-// ReportRefused reports why the root cannot have a leaf claim, or nil. Only root_pvc observes the
-// state that this function needs.
+// ReportRefused reports why the root cannot have a leaf claim, or nil. It returns nil if no member is
+// observed.
 func ReportRefused(s *volume.Observed) *mirror.Refusal {
 	if s.Placement == nil {
 		return nil
