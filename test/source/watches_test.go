@@ -81,7 +81,6 @@ var unwatchedReads = map[unwatchedRead]string{
 // withoutController lists the packages in internal/controller that do not register a controller, and
 // when they do their work.
 var withoutController = map[string]string{
-	"leafnode":    "totals nodes and Pods when its informers report changes",
 	"membertoken": "renews a token at a given time",
 	"orphan":      "checks all objects at intervals, with live reads",
 	"stuck":       "checks all objects at intervals",

@@ -2,16 +2,19 @@ package virtualnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -24,8 +27,10 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/results"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -53,7 +58,7 @@ type Fleet interface {
 	Source() source.Source
 }
 
-// Reconciler manages the virtual nodes.
+// Reconciler manages the virtual nodes and their CSINodes.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host. Live bypasses the cache.
 	Client client.Client
@@ -71,9 +76,12 @@ type Reconciler struct {
 	// Grace is how long a member may be away before its Node is reported as away. It defaults
 	// to DefaultGrace.
 	Grace time.Duration
-	// Recheck is the interval at which the controller checks whether a node name is free again. If
-	// the Node with that name is in the cache, the watch reports this sooner.
+	// Recheck is the interval at which the controller checks whether the name of a Node or CSINode is free again, and
+	// whether the host's API server accepts a CSINode again. If the Node with that name is in the cache, the watch reports
+	// this sooner.
 	Recheck time.Duration
+
+	host *guarded.Root // writes CSINodes, which count for no member
 
 	mu sync.Mutex
 	// awaySince maps a registration to the time when its member was first observed as away.
@@ -89,16 +97,21 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csinodes,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.init()
+	r.host = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&v1alpha1.ClusterRegistration{}).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
+		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Changed())).
+		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.ofCSIDriver), builder.WithPredicates(route.Changed())).
 		WatchesRawSource(r.Fleet.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(settling.Reconciler(r))
@@ -114,7 +127,7 @@ func (r *Reconciler) init() {
 	r.awaySince, r.waiting, r.said = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
 }
 
-// Reconcile reconciles the Node of one registration.
+// Reconcile reconciles the Node of one registration, and the Node's CSINode. A failure of one does not delay the other.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.Name)
 	if err != nil {
@@ -126,10 +139,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if o.registration == nil {
 		results.Forget(request.Name) // the metrics may have been deleted before this write
 	}
+	again := d.again
+	if _, removed := d.do.(remove); !removed && o.isNodeOf(request.Name) {
+		recheck, csiNodeErr := r.reconcileCSINode(ctx, o.node, d.do == nil)
+		again, err = route.Sooner(again, recheck), errors.Join(err, csiNodeErr)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: d.again}, nil
+	return reconcile.Result{RequeueAfter: again}, nil
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observed, error) {
@@ -288,11 +306,11 @@ func (r *Reconciler) await(name, node string) {
 	r.waiting[name] = node
 }
 
-// ofNode enqueues the registration of a Node, and those that wait for the Node to be deleted.
+// ofNode enqueues the registration of a Node or its CSINode, and those that wait for the Node to be deleted.
 func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.Request {
 	requests := r.waitersFor(node.GetName())
 	if name := node.GetLabels()[v1alpha1.LabelCluster]; name != "" {
-		requests = append(requests, request(name))
+		requests = append(requests, requestFor(name))
 	}
 	return requests
 }
@@ -312,12 +330,29 @@ func (r *Reconciler) waitersFor(node string) []reconcile.Request {
 	var requests []reconcile.Request
 	for name, awaited := range r.waiting {
 		if awaited == node {
-			requests = append(requests, request(name))
+			requests = append(requests, requestFor(name))
 		}
 	}
 	return requests
 }
 
-func request(name string) reconcile.Request {
+// ofCSIDriver enqueues all registrations with virtual nodes, because the CSIDriver shows whether the host's scheduler
+// reads CSINodes.
+func (r *Reconciler) ofCSIDriver(ctx context.Context, driver client.Object) []reconcile.Request {
+	if driver.GetName() != v1alpha1.ProvisionerName {
+		return nil
+	}
+	list, err := registered.VirtualNodes(ctx, r.Client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "could not list the virtual nodes")
+	}
+	var requests []reconcile.Request
+	for i := range list {
+		requests = append(requests, requestFor(list[i].Labels[v1alpha1.LabelCluster]))
+	}
+	return requests
+}
+
+func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }

@@ -44,6 +44,11 @@ func (o observed) named() bool {
 	return o.registration == nil || o.node.Labels[v1alpha1.LabelCluster] == o.registration.Name
 }
 
+// isNodeOf reports whether the Node exists, and names this registration.
+func (o observed) isNodeOf(registration string) bool {
+	return o.node != nil && nodes.IsVirtual(o.node) && o.node.Labels[v1alpha1.LabelCluster] == registration
+}
+
 // nodeName returns the name of the Node, whether or not it exists, or "" if there is none.
 func (o observed) nodeName() string {
 	switch {

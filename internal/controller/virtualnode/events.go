@@ -2,6 +2,7 @@ package virtualnode
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -20,4 +21,10 @@ func registrationGone(recorder events.EventRecorder, node *corev1.Node, registra
 	recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.ReasonRegistrationGone, "KeepNode",
 		"ClusterRegistration %q is gone, but the cluster was not deregistered, and the node still has Pods (%s). Register the cluster again under that name, or delete the Pods: Xylem then deletes the node",
 		registration, text.Count(pods, "Pod"))
+}
+
+// reportForeignDriver emits an event on a foreign CSIDriver that differs from what Xylem needs.
+func reportForeignDriver(recorder events.EventRecorder, driver *storagev1.CSIDriver, differs string) {
+	recorder.Eventf(driver, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotOfXylem, "KeepCSIDriver",
+		"Xylem did not create this CSIDriver, which differs from what Xylem needs (%s). Delete the CSIDriver, so that Xylem creates its own, or label it %s=%s", differs, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
 }

@@ -1,4 +1,4 @@
-package leafnode
+package virtualnode
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func leafNode(name string, change ...func(*corev1.Node)) *corev1.Node {
 
 func notReady(n *corev1.Node)      { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 func unschedulable(n *corev1.Node) { n.Spec.Unschedulable = true }
-func tainted(effect corev1.TaintEffect) func(*corev1.Node) {
+func taintedWith(effect corev1.TaintEffect) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "t", Effect: effect}} }
 }
 func arm(n *corev1.Node) { n.Status.NodeInfo.Architecture = "arm64" }
@@ -56,7 +56,7 @@ func workload(uid, node, cpu string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func TestSum(t *testing.T) {
+func TestSumCapacity(t *testing.T) {
 	none := member.NodeFacts{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}}
 	closed := none
 	closed.Ready = 1
@@ -76,8 +76,8 @@ func TestSum(t *testing.T) {
 		"two nodes":                            {nodes: nodes(leafNode("a"), leafNode("b")), want: sums(2, resources("8", "16Gi", "220"), resources("7600m", "14Gi", "220"))},
 		"a node that is not ready":             {nodes: nodes(leafNode("a", notReady)), want: none},
 		"a cordoned node":                      {nodes: nodes(leafNode("a", unschedulable)), want: closed},
-		"a node with a NoSchedule taint":       {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectNoSchedule))), want: closed},
-		"a node with a PreferNoSchedule taint": {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectPreferNoSchedule))), want: one},
+		"a node with a NoSchedule taint":       {nodes: nodes(leafNode("a", taintedWith(corev1.TaintEffectNoSchedule))), want: closed},
+		"a node with a PreferNoSchedule taint": {nodes: nodes(leafNode("a", taintedWith(corev1.TaintEffectPreferNoSchedule))), want: one},
 		"a node with a Pod":                    {nodes: nodes(leafNode("a")), pods: pods(workload("p", "a", "800m")), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "109"))},
 		"a Pod whose node was deleted":         {pods: pods(workload("p", "a", "1")), want: none},
 		"a node with a finished Pod": {nodes: nodes(leafNode("a")), want: one,
@@ -101,7 +101,7 @@ func TestSum(t *testing.T) {
 			want: sums(1, resources("4", "8Gi", "110"), resources("3800m", "0", "110"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, sum(values(tc.nodes), workloads(tc.pods))); diff != "" {
+			if diff := cmp.Diff(tc.want, sumCapacity(values(tc.nodes), workloads(tc.pods))); diff != "" {
 				t.Errorf("facts (-want +got):\n%s", diff)
 			}
 		})
@@ -127,8 +127,8 @@ func values[T any](of []*T) []T {
 	return all
 }
 
-// sum must not change the objects, because they belong to the caches.
-func TestSumChangesNothing(t *testing.T) {
+// sumCapacity must not change the objects, because they belong to the caches.
+func TestSumCapacityChangesNothing(t *testing.T) {
 	huge := func(n *corev1.Node) {
 		n.Status.Allocatable["huge"] = resource.MustParse("123456789012345678901234567890")
 	}
@@ -139,7 +139,7 @@ func TestSumChangesNothing(t *testing.T) {
 		return []any{(&corev1.NodeList{Items: nodes}).DeepCopy(), pods[0].Requests.DeepCopy(), pods[1].Requests.DeepCopy()}
 	}
 	want := copied()
-	sum(nodes, pods)
+	sumCapacity(nodes, pods)
 	if diff := cmp.Diff(want, copied()); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
@@ -158,9 +158,9 @@ func TestFewResourcesAreShown(t *testing.T) {
 			}
 		}))
 	}
-	facts := sum(nodes, nil)
-	if len(facts.Capacity) != shownLimit || len(facts.Allocatable) != shownLimit {
-		t.Errorf("got %d resources and %d allocatable resources, want %d of each", len(facts.Capacity), len(facts.Allocatable), shownLimit)
+	facts := sumCapacity(nodes, nil)
+	if len(facts.Capacity) != maxReportedResources || len(facts.Allocatable) != maxReportedResources {
+		t.Errorf("got %d resources and %d allocatable resources, want %d of each", len(facts.Capacity), len(facts.Allocatable), maxReportedResources)
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if _, shown := facts.Capacity[name]; !shown {
@@ -171,12 +171,12 @@ func TestFewResourcesAreShown(t *testing.T) {
 	if size := status.Size(); size > 64<<10 {
 		t.Errorf("the status has %d bytes, want at most 64 KiB", size)
 	}
-	if diff := cmp.Diff(facts, sum(nodes, nil)); diff != "" {
+	if diff := cmp.Diff(facts, sumCapacity(nodes, nil)); diff != "" {
 		t.Errorf("the second result differs:\n%s", diff)
 	}
 }
 
-func BenchmarkSum(b *testing.B) {
+func BenchmarkSumCapacity(b *testing.B) {
 	var nodes []corev1.Node
 	var pods []*corev1.Pod
 	for i := range 500 {
@@ -187,6 +187,6 @@ func BenchmarkSum(b *testing.B) {
 	}
 	kept := workloads(pods)
 	for b.Loop() {
-		sum(nodes, kept)
+		sumCapacity(nodes, kept)
 	}
 }

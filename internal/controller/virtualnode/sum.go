@@ -1,4 +1,4 @@
-package leafnode
+package virtualnode
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// sum returns the capacity of the nodes, minus the requests of the Pods on them.
-func sum(list []corev1.Node, workloads []*member.Workload) member.NodeFacts {
-	requested := requestedOn(workloads)
+// sumCapacity returns the capacity of the nodes, minus the requests of the Pods on them.
+func sumCapacity(list []corev1.Node, workloads []*member.Workload) member.NodeFacts {
+	requested := requestsByNode(workloads)
 	capacity, free := corev1.ResourceList{}, corev1.ResourceList{}
 	architectures, osses := sets.New[string](), sets.New[string]()
 	var facts member.NodeFacts
@@ -31,12 +31,12 @@ func sum(list []corev1.Node, workloads []*member.Workload) member.NodeFacts {
 		facts.Nodes++
 		architectures.Insert(n.Status.NodeInfo.Architecture)
 		osses.Insert(n.Status.NodeInfo.OperatingSystem)
-		add(capacity, n.Status.Capacity)
-		add(free, rest(n.Status.Allocatable, requested[n.Name]))
+		addTo(capacity, n.Status.Capacity)
+		addTo(free, remainingOf(n.Status.Allocatable, requested[n.Name]))
 	}
-	facts.Architecture, facts.OperatingSystem = agreed(architectures), agreed(osses)
+	facts.Architecture, facts.OperatingSystem = onlyValueOf(architectures), onlyValueOf(osses)
 	facts.Capacity, facts.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}
-	for _, name := range shown(capacity) {
+	for _, name := range reportedResources(capacity) {
 		total := capacity[name]
 		facts.Capacity[name] = total
 		if left, some := free[name]; some {
@@ -48,23 +48,23 @@ func sum(list []corev1.Node, workloads []*member.Workload) member.NodeFacts {
 	return facts
 }
 
-// requestedOn returns the requests of the Pods on each node.
-func requestedOn(workloads []*member.Workload) map[string]corev1.ResourceList {
+// requestsByNode returns the requests of the Pods on each node.
+func requestsByNode(workloads []*member.Workload) map[string]corev1.ResourceList {
 	requested := map[string]corev1.ResourceList{}
 	one := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
 	for _, w := range workloads {
 		if requested[w.NodeName] == nil {
 			requested[w.NodeName] = corev1.ResourceList{}
 		}
-		add(requested[w.NodeName], one)
-		add(requested[w.NodeName], w.Requests)
+		addTo(requested[w.NodeName], one)
+		addTo(requested[w.NodeName], w.Requests)
 	}
 	return requested
 }
 
-// rest returns what remains of each of a node's allocatable resources. The result is never
+// remainingOf returns what remains of each of a node's allocatable resources. The result is never
 // negative, so an overcommitted node does not reduce the capacity of the others.
-func rest(allocatable, requested corev1.ResourceList) corev1.ResourceList {
+func remainingOf(allocatable, requested corev1.ResourceList) corev1.ResourceList {
 	free := make(corev1.ResourceList, len(allocatable))
 	for name, quantity := range allocatable {
 		left := quantity.DeepCopy()
@@ -77,31 +77,31 @@ func rest(allocatable, requested corev1.ResourceList) corev1.ResourceList {
 	return free
 }
 
-// shownLimit is the maximum number of resources that a virtual node reports. It bounds the size of
+// maxReportedResources is the maximum number of resources that a virtual node reports. It bounds the size of
 // each write to the host. Real nodes have about a dozen resources.
-const shownLimit = 64
+const maxReportedResources = 64
 
-// shown returns the names of the resources that the virtual node reports: first Kubernetes'
+// reportedResources returns the names of the resources that the virtual node reports: first Kubernetes'
 // standard resources, then the others by name.
-func shown(list corev1.ResourceList) []corev1.ResourceName {
+func reportedResources(list corev1.ResourceList) []corev1.ResourceName {
 	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
 		return cmp.Or(strings.Count(string(a), "/")-strings.Count(string(b), "/"), strings.Compare(string(a), string(b)))
 	})
-	return names[:min(len(names), shownLimit)]
+	return names[:min(len(names), maxReportedResources)]
 }
 
-// agreed returns the set's only value, or an empty string if there is not exactly one.
-func agreed(values sets.Set[string]) string {
+// onlyValueOf returns the set's only value, or an empty string if there is not exactly one.
+func onlyValueOf(values sets.Set[string]) string {
 	if len(values) != 1 {
 		return ""
 	}
 	return values.UnsortedList()[0]
 }
 
-func add(to, what corev1.ResourceList) {
-	for name, quantity := range what {
-		sum := to[name]
+func addTo(total, more corev1.ResourceList) {
+	for name, quantity := range more {
+		sum := total[name]
 		sum.Add(quantity)
-		to[name] = sum
+		total[name] = sum
 	}
 }

@@ -1,4 +1,4 @@
-package csidriver
+package placement
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// rulesLimit is the maximum size of the annotation with the rules, in bytes. The API server limits all
+// publishedRulesLimit is the maximum size of the annotation with the rules, in bytes. The API server limits all
 // annotations of an object to 256 KiB.
-const rulesLimit = 200 << 10
+const publishedRulesLimit = 200 << 10
 
 // Keys of sections that the rules have for each set of taints.
 const (
@@ -24,15 +24,15 @@ const (
 	keyAny = "-"
 	// keyName precedes the characters before the first "*" of an allowed pattern.
 	keyName = "^"
-	// mostNames is the number of allowed patterns up to which a line has a section for each of them.
-	mostNames = 4
+	// maxNameSections is the number of allowed patterns up to which a line has a section for each of them.
+	maxNameSections = 4
 )
 
-// impossible takes the place of a required value that no label can have. It might contain the rules' separators, and
+// impossibleValue takes the place of a required value that no label can have. It might contain the rules' separators, and
 // so forge other members' rules.
-const impossible = "!"
+const impossibleValue = "!"
 
-// NamespaceRules returns the value of v1alpha1.AnnotationNamespaceRules: the rules in spec.namespaces of the
+// PublishedNamespaceRules returns the value of v1alpha1.AnnotationNamespaceRules: the rules in spec.namespaces of the
 // registrations that have any. Registrations with the same rules and taints share a line with these columns, which
 // are separated by tabs:
 //
@@ -52,10 +52,10 @@ const impossible = "!"
 // The defaults of spec.namespaces.deny are not part of the rules, because the namespaces that they exclude contain
 // DaemonSets, and the scheduler would retry the bindings of their Pods forever. Rules that exceed the limit are left
 // out: the scheduler then ignores them, but Xylem does not. complete reports whether the result has all rules.
-func NamespaceRules(all []v1alpha1.ClusterRegistration) (rules string, complete bool) {
-	members, used := map[rule][]string{}, map[string]int{}
+func PublishedNamespaceRules(all []v1alpha1.ClusterRegistration) (rules string, complete bool) {
+	members, used := map[publishedRule][]string{}, map[string]int{}
 	for i := range all {
-		if r := ruleOf(&all[i]); r != (rule{}) {
+		if r := publishedRuleOf(&all[i]); r != (publishedRule{}) {
 			if len(members[r]) == 0 {
 				for label := range strings.FieldsSeq(r.labels) {
 					used[label]++
@@ -67,7 +67,7 @@ func NamespaceRules(all []v1alpha1.ClusterRegistration) (rules string, complete 
 	complete = true
 	sections, groups := map[string][]string{}, map[string][]string{} // by their first line, and by the taints
 	size := 0
-	for _, r := range slices.SortedFunc(maps.Keys(members), rule.compare) {
+	for _, r := range slices.SortedFunc(maps.Keys(members), publishedRule.compare) {
 		nodes := slices.Sorted(slices.Values(members[r]))
 		names := make([]string, 0, len(nodes))
 		for _, node := range nodes {
@@ -86,7 +86,7 @@ func NamespaceRules(all []v1alpha1.ClusterRegistration) (rules string, complete 
 				needed += len(r.taints) + 2*len(key) + len("\n\n\t\n ")
 			}
 		}
-		if size += needed; size > rulesLimit {
+		if size += needed; size > publishedRulesLimit {
 			size -= needed
 			complete = false
 			continue
@@ -122,41 +122,41 @@ func NamespaceRules(all []v1alpha1.ClusterRegistration) (rules string, complete 
 	return strings.Join(parts, "\n\n"), complete
 }
 
-// rule is what registrations have in common that share a line: columns, the nodes' taints, and the beginnings of
+// publishedRule is what registrations have in common that share a line: columns, the nodes' taints, and the beginnings of
 // the names that it allows, separated by spaces.
-type rule struct{ allow, deny, labels, taints, beginnings string }
+type publishedRule struct{ allow, deny, labels, taints, beginnings string }
 
-func (r rule) compare(other rule) int {
+func (r publishedRule) compare(other publishedRule) int {
 	return cmp.Or(strings.Compare(r.allow, other.allow), strings.Compare(r.deny, other.deny), strings.Compare(r.labels, other.labels), strings.Compare(r.taints, other.taints))
 }
 
 // keys returns the keys of the sections that contain the rule. Of its labels, it chooses the one that the fewest rules
 // require.
-func (r rule) keys(used map[string]int) []string {
+func (r publishedRule) keys(used map[string]int) []string {
 	if labels := strings.Fields(r.labels); len(labels) > 0 {
 		return []string{slices.MinFunc(labels, func(a, b string) int { return used[a] - used[b] })}
 	}
-	if keys := strings.Fields(r.beginnings); len(keys) > 0 && len(keys) <= mostNames {
+	if keys := strings.Fields(r.beginnings); len(keys) > 0 && len(keys) <= maxNameSections {
 		return keys
 	}
 	return []string{keyAny}
 }
 
-// ruleOf returns a registration's rule, which is empty if it has none.
-func ruleOf(cr *v1alpha1.ClusterRegistration) rule {
+// publishedRuleOf returns a registration's rule, which is empty if it has none.
+func publishedRuleOf(cr *v1alpha1.ClusterRegistration) publishedRule {
 	spec := cr.Spec.Namespaces
 	var deny []string
 	if spec.Deny != nil {
 		deny = *spec.Deny
 	}
 	if len(spec.Allow)+len(deny)+len(spec.MatchLabels) == 0 {
-		return rule{}
+		return publishedRule{}
 	}
 	var labels, taints, beginnings []string
 	for _, key := range slices.Sorted(maps.Keys(spec.MatchLabels)) {
 		value := spec.MatchLabels[key]
 		if len(validation.IsValidLabelValue(value)) > 0 {
-			value = impossible
+			value = impossibleValue
 		}
 		labels = append(labels, key+"="+value)
 	}
@@ -171,15 +171,15 @@ func ruleOf(cr *v1alpha1.ClusterRegistration) rule {
 		beginnings = append(beginnings, keyName+before)
 	}
 	slices.Sort(beginnings)
-	return rule{
-		allow: expression(spec.Allow), deny: expression(deny), labels: strings.Join(labels, " "),
+	return publishedRule{
+		allow: expressionForAny(spec.Allow), deny: expressionForAny(deny), labels: strings.Join(labels, " "),
 		taints: strings.Join(taints, ";"), beginnings: strings.Join(slices.Compact(beginnings), " "),
 	}
 }
 
-// expression returns a regular expression that matches what one of the patterns matches. Patterns contain only
+// expressionForAny returns a regular expression that matches what one of the patterns matches. Patterns contain only
 // lowercase letters, digits, "-" and "*". config/steering takes the expression apart.
-func expression(patterns []string) string {
+func expressionForAny(patterns []string) string {
 	if len(patterns) == 0 {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package heartbeat
+package virtualnode
 
 import (
 	"context"
@@ -26,30 +26,30 @@ import (
 )
 
 const (
-	// Name is the name of the controller.
-	Name  = "heartbeat"
-	actor = guarded.Actor("heartbeat")
+	// HeartbeatName is the name of the controller of Leases.
+	HeartbeatName  = "heartbeat"
+	heartbeatActor = guarded.Actor("heartbeat")
 
 	// leaseDuration is the kubelet's default (nodeLeaseDurationSeconds), which matches the
 	// node-monitor-grace-period.
 	leaseDuration = 40 * time.Second
-	// interval is a quarter of the duration, as in the kubelet, so that three renewals in a
+	// renewInterval is a quarter of the duration, as in the kubelet, so that three renewals in a
 	// row may fail.
-	interval = leaseDuration / 4
-	// fresh is the age below which a replica does not renew another replica's Lease. Two
+	renewInterval = leaseDuration / 4
+	// freshLease is the age below which a replica does not renew another replica's Lease. Two
 	// thirds of the interval tolerate clock differences and still let one replica do all
 	// renewals.
-	fresh = interval * 2 / 3
-	// tick is the precision of the interval.
-	tick = time.Second
-	// retry is the delay after a failed renewal. It allows several attempts within the
+	freshLease = renewInterval * 2 / 3
+	// renewPrecision is the precision of the interval.
+	renewPrecision = time.Second
+	// renewRetry is the delay after a failed renewal. It allows several attempts within the
 	// duration without overloading a struggling API server.
-	retry = 2 * time.Second
-	// callTimeout bounds a renewal, so that a call that hangs costs only one attempt.
-	callTimeout = 5 * time.Second
-	// parallel is the number of concurrent renewals. At 10 ms per call, they serve 16,000
+	renewRetry = 2 * time.Second
+	// renewTimeout bounds a renewal, so that a call that hangs costs only one attempt.
+	renewTimeout = 5 * time.Second
+	// parallelRenewals is the number of concurrent renewals. At 10 ms per call, they serve 16,000
 	// nodes in an interval. Up to this number of calls may hang before others are delayed.
-	parallel = 16
+	parallelRenewals = 16
 )
 
 // Heartbeat renews the Leases.
@@ -75,15 +75,15 @@ func (h *Heartbeat) SetupWithManager(mgr ctrl.Manager) error {
 		h.Clock = clock.RealClock{}
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		Named(Name).
-		For(&corev1.Node{}, builder.WithPredicates(appears())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: parallel, NeedLeaderElection: ptr.To(false)}).
+		Named(HeartbeatName).
+		For(&corev1.Node{}, builder.WithPredicates(becomesVirtualNode())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: parallelRenewals, NeedLeaderElection: ptr.To(false)}).
 		Complete(h)
 }
 
-// appears admits the events in which a virtual node is created or re-created, or in which a
+// becomesVirtualNode admits the events in which a virtual node is created or re-created, or in which a
 // Node becomes one. The periodic checks detect all other changes.
-func appears() predicate.Predicate {
+func becomesVirtualNode() predicate.Predicate {
 	virtual := func(obj client.Object) bool {
 		node, ok := obj.(*corev1.Node)
 		return ok && nodes.IsVirtual(node)
@@ -104,24 +104,24 @@ func (h *Heartbeat) Reconcile(ctx context.Context, request reconcile.Request) (r
 		h.known.Delete(request.Name)
 		return reconcile.Result{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	lease, err := h.beat(ctx, node)
+	lease, err := h.renewLease(ctx, node)
 	if err != nil {
 		h.known.Delete(node.Name)
 		// On a conflict, another replica was faster.
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !errors.Is(ctx.Err(), context.Canceled) {
 			ctrl.LoggerFrom(ctx).Error(err, "could not renew the Lease of a virtual node", "node", node.Name)
 		}
-		return reconcile.Result{RequeueAfter: retry}, nil
+		return reconcile.Result{RequeueAfter: renewRetry}, nil
 	}
 	h.known.Store(node.Name, lease)
-	return reconcile.Result{RequeueAfter: untilNext(h.Clock.Now(), h.Identity, node.Name)}, nil
+	return reconcile.Result{RequeueAfter: timeToNextRenewal(h.Clock.Now(), h.Identity, node.Name)}, nil
 }
 
-// beat renews one Lease, unless another replica did so recently. It returns the resulting
+// renewLease renews one Lease, unless another replica did so recently. It returns the resulting
 // Lease.
-func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node) (*coordinationv1.Lease, error) {
+func (h *Heartbeat) renewLease(ctx context.Context, node *corev1.Node) (*coordinationv1.Lease, error) {
 	// Do not count this write in a member's metrics: a replica that is not the leader would
 	// never delete them.
 	host := guarded.NewRoot(h.Live, "", guarded.HostOnly{})
@@ -129,20 +129,19 @@ func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node) (*coordinationv
 	known, _ := value.(*coordinationv1.Lease)
 	// Read another replica's Lease before renewing it. Renew this replica's own Lease without
 	// reading it first.
-	if !heldBy(known, h.Identity) || !owned(known, node) {
+	if !leaseHeldBy(known, h.Identity) || !leaseOwnedBy(known, node) {
 		var err error
 		key := client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}
 		if known, err = index.Find[coordinationv1.Lease](ctx, h.Live, key); err != nil {
 			return nil, err
 		}
 	}
-	now := metav1.NewMicroTime(h.Clock.Now())
-	switch d := decide(node, known, h.Identity, now); d.do {
-	case leave:
+	after := leaseToWrite(node, known, h.Identity, metav1.NewMicroTime(h.Clock.Now()))
+	switch {
+	case after == nil:
 		return known, nil
-	case create:
-		return d.lease, host.CreateLease(ctx, actor, node, d.lease)
-	default:
-		return d.lease, host.PatchLease(ctx, actor, node, known, d.lease)
+	case known == nil:
+		return after, host.CreateLease(ctx, heartbeatActor, node, after)
 	}
+	return after, host.PatchLease(ctx, heartbeatActor, node, known, after)
 }

@@ -1,4 +1,4 @@
-package leafnode
+package virtualnode
 
 import (
 	"context"
@@ -16,19 +16,14 @@ import (
 	"github.com/xylem-io/xylem/internal/reduced"
 )
 
-const (
-	// Name is the name of the controller.
-	Name = "leaf_node"
+// publishPause is the minimum time between two publications. A publication may cause a write to the Node,
+// which every scheduler and kube-proxy watches, and the free capacity of a busy member changes
+// several times a second. The delay also limits the CPU time of the sums: one over 10,000 Pods on
+// 500 nodes takes 20 ms.
+const publishPause = 5 * time.Second
 
-	// pause is the minimum time between two publications. A publication may cause a write to the Node,
-	// which every scheduler and kube-proxy watches, and the free capacity of a busy member changes
-	// several times a second. The delay also limits the CPU time of the sums: one over 10,000 Pods on
-	// 500 nodes takes 20 ms.
-	pause = 5 * time.Second
-)
-
-// summer computes the sum of a member's cached nodes and Pods when they change, and publishes it.
-type summer struct {
+// capacityPublisher computes the sum of a member's cached nodes and Pods when they change, and publishes it.
+type capacityPublisher struct {
 	nodes, workloads cache.Cache
 	clock            clock.Clock
 	publish          func(member.NodeFacts)
@@ -37,9 +32,9 @@ type summer struct {
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Setup adds the controller to a Link. Its event handlers stop when the Link's caches stop.
-func Setup(link *member.Link) error {
-	s := &summer{
+// SetupCapacity makes a Link publish its member's capacity. The event handlers stop when the Link's caches stop.
+func SetupCapacity(link *member.Link) error {
+	s := &capacityPublisher{
 		nodes: link.Cache, workloads: link.Workloads,
 		clock: clock.RealClock{}, publish: link.Publish, changed: make(chan struct{}, 1),
 	}
@@ -47,13 +42,13 @@ func Setup(link *member.Link) error {
 	return nil
 }
 
-func (s *summer) run(ctx context.Context) error {
+func (s *capacityPublisher) run(ctx context.Context) error {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { s.enqueue() },
 		UpdateFunc: func(any, any) { s.enqueue() },
 		DeleteFunc: func(any) { s.enqueue() },
 	}
-	nodes, err := reduced.Informer(ctx, s.nodes, &corev1.Node{})
+	memberNodes, err := reduced.Informer(ctx, s.nodes, &corev1.Node{})
 	if err != nil {
 		return err
 	}
@@ -61,7 +56,7 @@ func (s *summer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, informer := range []toolscache.SharedIndexInformer{nodes, workloads} {
+	for _, informer := range []toolscache.SharedIndexInformer{memberNodes, workloads} {
 		if _, err := informer.AddEventHandler(handler); err != nil {
 			return fmt.Errorf("add an event handler for nodes or Pods: %w", err)
 		}
@@ -70,7 +65,7 @@ func (s *summer) run(ctx context.Context) error {
 	return s.publishChanges(ctx, workloads.GetIndexer())
 }
 
-func (s *summer) enqueue() {
+func (s *capacityPublisher) enqueue() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -78,8 +73,8 @@ func (s *summer) enqueue() {
 }
 
 // publishChanges publishes the first sum immediately, and later sums when they differ, at most one
-// per pause.
-func (s *summer) publishChanges(ctx context.Context, workloads toolscache.Indexer) error {
+// per publishPause.
+func (s *capacityPublisher) publishChanges(ctx context.Context, workloads toolscache.Indexer) error {
 	var last *member.NodeFacts
 	for {
 		select {
@@ -87,7 +82,7 @@ func (s *summer) publishChanges(ctx context.Context, workloads toolscache.Indexe
 			return nil
 		case <-s.changed:
 		}
-		facts, err := s.sum(ctx, workloads)
+		facts, err := s.sumFromCaches(ctx, workloads)
 		if err != nil {
 			return err
 		}
@@ -98,14 +93,14 @@ func (s *summer) publishChanges(ctx context.Context, workloads toolscache.Indexe
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-s.clock.After(pause):
+		case <-s.clock.After(publishPause):
 		}
 	}
 }
 
-func (s *summer) sum(ctx context.Context, others toolscache.Indexer) (member.NodeFacts, error) {
-	var nodes corev1.NodeList
-	if err := s.nodes.List(ctx, &nodes, index.ReadOnly); err != nil {
+func (s *capacityPublisher) sumFromCaches(ctx context.Context, others toolscache.Indexer) (member.NodeFacts, error) {
+	var list corev1.NodeList
+	if err := s.nodes.List(ctx, &list, index.ReadOnly); err != nil {
 		return member.NodeFacts{}, fmt.Errorf("list the member's nodes: %w", err)
 	}
 	var workloads []*member.Workload
@@ -114,5 +109,5 @@ func (s *summer) sum(ctx context.Context, others toolscache.Indexer) (member.Nod
 			workloads = append(workloads, w)
 		}
 	}
-	return sum(nodes.Items, workloads), nil
+	return sumCapacity(list.Items, workloads), nil
 }
