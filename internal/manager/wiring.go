@@ -21,7 +21,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/claimtrace"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/hostclaim"
-	"github.com/xylem-io/xylem/internal/controller/hostclass"
 	"github.com/xylem-io/xylem/internal/controller/hostservice"
 	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
@@ -147,9 +146,8 @@ func (w *wiring) add(ctx context.Context) error {
 		awaypod.Name:              &awaypod.Reconciler{Client: w.client, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
 		leafattachment.AwayName:   &leafattachment.Reconciler{Client: w.client, Fleet: fleet, Clock: clock.RealClock{}},
 		waitingpod.Name:           &waitingpod.Reconciler{Client: w.client, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Clock: clock.RealClock{}},
-		hostclass.Name:            &hostclass.Reconciler{Client: w.client, Recorder: recorder},
 		promise.Name:              &promise.Reconciler{Client: w.client, Recorder: recorder, Clock: clock.RealClock{}},
-		reflectedclass.Name:       &reflectedclass.Reconciler{Client: w.client, Book: w.classes},
+		reflectedclass.Name:       &reflectedclass.Reconciler{Client: w.client, Recorder: recorder, Book: w.classes},
 		source.Name:               &source.Reconciler{Client: w.client, Namespace: w.options.Namespace, Snapshots: w.snapshots},
 		hostsnapshot.Name:         &hostsnapshot.Reconciler{Client: w.client, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: w.records, Clock: clock.RealClock{}},
 		hostvolume.Name:           &hostvolume.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Records: w.records},

@@ -45,7 +45,6 @@ var readerFields = map[string]side{
 	"virtualnode.Heartbeat.Live":            liveSide,
 	"hostclaim.Reconciler.Client":           hostSide,
 	"hostclaim.Reconciler.Live":             liveSide,
-	"hostclass.Reconciler.Client":           hostSide,
 	"account.Mirrors.host":                  hostSide,
 	"account.Mirrors.live":                  liveSide,
 	"hostsnapshot.Reconciler.Client":        hostSide,
