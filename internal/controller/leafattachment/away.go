@@ -2,6 +2,7 @@ package leafattachment
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -18,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
@@ -58,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(AwayName).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofStated), builder.WithPredicates(route.Concerning(ofAttached))).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.ofClaim), builder.WithPredicates(route.Concerning(ofAttached))).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(route.SinceStart(), route.Concerning(ofLeaf))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Of(nodes.Away)))).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Of(registered.RegistrationOf)))).
@@ -110,13 +112,9 @@ func (r *Reconciler) observeMember(ctx context.Context, o *awayObserved) error {
 	return nil
 }
 
-// ofStated enqueues a claim that has the condition Attached.
-func ofStated(_ context.Context, obj client.Object) []reconcile.Request {
-	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || report.Attached(claim) == nil {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
+// ofClaim enqueues a claim that has the condition Attached.
+func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.withCondition(ctx, member.SameKey(ctx, obj))
 }
 
 // ofVolume enqueues the claim of a host PV.
@@ -125,7 +123,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	if !ok {
 		return nil
 	}
-	return stated(ctx, r.Client, claimsOf(ctx, []corev1.PersistentVolume{*pv}, nil))
+	return r.withCondition(ctx, claimsOf(ctx, []corev1.PersistentVolume{*pv}, nil))
 }
 
 // ofNode enqueues the claims whose volumes are in a Node's member, if the member is away.
@@ -134,8 +132,7 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 	if !ok || !nodes.IsVirtual(node) || !nodes.Away(node) {
 		return nil
 	}
-	found, err := index.VolumesIn(ctx, r.Client, node.Labels[v1alpha1.LabelClusterID])
-	return stated(ctx, r.Client, claimsOf(ctx, found, err))
+	return r.ofCluster(ctx, node.Labels[v1alpha1.LabelClusterID])
 }
 
 // ofRegistration enqueues the claims whose volumes are in a registered cluster when the
@@ -145,6 +142,18 @@ func (r *Reconciler) ofRegistration(ctx context.Context, obj client.Object) []re
 	if !ok || registration.Status.ClusterID == "" {
 		return nil
 	}
-	found, err := index.VolumesIn(ctx, r.Client, registration.Status.ClusterID)
-	return stated(ctx, r.Client, claimsOf(ctx, found, err))
+	return r.ofCluster(ctx, registration.Status.ClusterID)
+}
+
+func (r *Reconciler) ofCluster(ctx context.Context, clusterID string) []reconcile.Request {
+	found, err := index.VolumesIn(ctx, r.Client, clusterID)
+	return r.withCondition(ctx, claimsOf(ctx, found, err))
+}
+
+// withCondition returns the requests for claims that have the condition.
+func (r *Reconciler) withCondition(ctx context.Context, requests []reconcile.Request) []reconcile.Request {
+	return slices.DeleteFunc(requests, func(request reconcile.Request) bool {
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, request.NamespacedName)
+		return err == nil && (claim == nil || report.Attached(claim) == nil)
+	})
 }

@@ -75,28 +75,24 @@ func driverOf(pv *corev1.PersistentVolume) string {
 // ofAttachment enqueues the claim whose volume an attachment names.
 func (r *reconciler) ofAttachment(ctx context.Context, obj client.Object) []reconcile.Request {
 	a, ok := obj.(*storagev1.VolumeAttachment)
-	if !ok {
+	if !ok || a.Spec.Source.PersistentVolumeName == nil {
 		return nil
 	}
-	return r.ofLeafName(ctx, ptr.Deref(a.Spec.Source.PersistentVolumeName, ""))
+	return r.claimsOfLeaf(ctx, *a.Spec.Source.PersistentVolumeName)
 }
 
-// ofLeafName enqueues the claim that uses the leaf PV with that name.
-func (r *reconciler) ofLeafName(ctx context.Context, leaf string) []reconcile.Request {
-	if leaf == "" {
-		return nil
-	}
+// claimsOfLeaf returns a request for the claim that uses the leaf PV with that name.
+func (r *reconciler) claimsOfLeaf(ctx context.Context, leaf string) []reconcile.Request {
 	found, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf)
 	return claimsOf(ctx, found, err)
 }
 
-// The functions below skip claims that lack the condition if no attachment names their volume, so
-// that a driver that attaches nothing causes no work.
+// The functions below enqueue only reportable claims.
 
-// all enqueues the claims that have the condition. The attachments enqueue the others.
+// all enqueues the claims of all of the member's volumes.
 func (r *reconciler) all(ctx context.Context, _ string) []reconcile.Request {
 	found, err := index.VolumesIn(ctx, r.Host, r.ClusterID)
-	return stated(ctx, r.Host, claimsOf(ctx, found, err))
+	return r.reportable(ctx, claimsOf(ctx, found, err))
 }
 
 // ofLeafVolume enqueues the claim that uses a leaf PV.
@@ -104,11 +100,7 @@ func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reco
 	if obj.GetLabels()[v1alpha1.LabelHost] != r.HostID {
 		return nil
 	}
-	requests := r.ofLeafName(ctx, obj.GetName())
-	if r.named(ctx, obj.GetName()) {
-		return requests
-	}
-	return stated(ctx, r.Host, requests)
+	return r.reportable(ctx, r.claimsOfLeaf(ctx, obj.GetName()))
 }
 
 // ofVolume enqueues the claim of a host PV.
@@ -117,39 +109,25 @@ func (r *reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	if !ok {
 		return nil
 	}
-	requests := claimsOf(ctx, []corev1.PersistentVolume{*pv}, nil)
-	if r.namedOf(ctx, pv) {
-		return requests
-	}
-	return stated(ctx, r.Host, requests)
+	return r.reportable(ctx, claimsOf(ctx, []corev1.PersistentVolume{*pv}, nil))
 }
 
-// ofClaim enqueues a claim that is Bound.
+// ofClaim enqueues a claim.
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || claim.Status.Phase != corev1.ClaimBound {
-		return nil
-	}
-	if report.Attached(claim) == nil {
-		pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(claim.Spec.VolumeName))
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "could not look up the volume of a claim", "root", client.ObjectKeyFromObject(claim))
-		}
-		if pv == nil || !r.namedOf(ctx, pv) {
-			return nil
-		}
-	}
-	return member.SameKey(ctx, obj)
+	return r.reportable(ctx, member.SameKey(ctx, obj))
 }
 
-// namedOf reports whether an attachment names the leaf PV that a host PV represents.
-func (r *reconciler) namedOf(ctx context.Context, pv *corev1.PersistentVolume) bool {
-	cluster, leaf, _, ok := hostpv.LeafOf(pv)
-	return ok && cluster == r.ClusterID && r.named(ctx, leaf)
+// reportable returns the requests for claims with a volume in this member that have the condition, or whose volume an
+// attachment names. So a driver that attaches nothing causes no work.
+func (r *reconciler) reportable(ctx context.Context, requests []reconcile.Request) []reconcile.Request {
+	return slices.DeleteFunc(requests, func(request reconcile.Request) bool {
+		claim, leaf, _, err := r.volumeOf(ctx, request.NamespacedName)
+		return err == nil && (leaf == "" || report.Attached(claim) == nil && !r.isNamedByAttachment(ctx, leaf))
+	})
 }
 
-// named reports whether an attachment names a leaf PV.
-func (r *reconciler) named(ctx context.Context, leaf string) bool {
+// isNamedByAttachment reports whether an attachment names a leaf PV.
+func (r *reconciler) isNamedByAttachment(ctx context.Context, leaf string) bool {
 	if r.LeafAttachments() == nil {
 		return false
 	}
@@ -158,14 +136,6 @@ func (r *reconciler) named(ctx context.Context, leaf string) bool {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the attachments of a volume", "leaf", leaf)
 	}
 	return len(found) > 0
-}
-
-// stated returns the requests whose claims have the condition.
-func stated(ctx context.Context, host client.Reader, requests []reconcile.Request) []reconcile.Request {
-	return slices.DeleteFunc(requests, func(request reconcile.Request) bool {
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, host, request.NamespacedName)
-		return err == nil && (claim == nil || report.Attached(claim) == nil)
-	})
 }
 
 // claimsOf returns requests for the claims of host PVs.

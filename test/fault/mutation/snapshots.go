@@ -153,8 +153,7 @@ func ofAttachments() []Mutation {
 		{
 			Name: "attached-for-ever", Class: "a volume that was detached while the manager was down is reported as attached: only watch events of VolumeAttachments count",
 			Edits: []Edit{
-				{leafAttachment, "		return err == nil && (claim == nil || report.Attached(claim) == nil)", "		return err == nil || claim == nil || report.Attached(claim) == nil"},
-				{leafAttachment, "	if report.Attached(claim) == nil {\n		pv, err", "	if claim.Name != \"\" {\n		pv, err"},
+				{leafAttachment, "report.Attached(claim) == nil && !r.isNamedByAttachment(ctx, leaf)", "!r.isNamedByAttachment(ctx, leaf)"},
 			},
 			Scenario: "detach", Fault: "kill-before@host/patch/persistentvolumeclaims.status/data#1", Caught: []string{"I6"},
 		},
