@@ -122,8 +122,8 @@ func (h *Heartbeat) Reconcile(ctx context.Context, request reconcile.Request) (r
 // renewLease renews one Lease, unless another replica did so recently. It returns the resulting
 // Lease.
 func (h *Heartbeat) renewLease(ctx context.Context, node *corev1.Node) (*coordinationv1.Lease, error) {
-	// Do not count this write in a member's metrics: a replica that is not the leader would
-	// never delete them.
+	// Each call has its own writer, because a writer allows only a few writes at a time. Do not count
+	// this write in a member's metrics: a replica that is not the leader would never delete them.
 	host := guarded.NewRoot(h.Live, "", guarded.HostOnly{})
 	value, _ := h.known.Load(node.Name)
 	known, _ := value.(*coordinationv1.Lease)
