@@ -89,8 +89,8 @@ type Reconciler struct {
 	// waiting maps registrations to the name of the Node that they wait for. They wait until
 	// the Pods on it are gone, or until the name is free.
 	waiting map[string]string
-	// said maps registrations to the UID of the Node in their last event.
-	said map[string]types.UID
+	// reported maps registrations to the UID of the Node in their last event.
+	reported map[string]types.UID
 }
 
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
@@ -124,7 +124,7 @@ func (r *Reconciler) init() {
 	if r.Grace == 0 {
 		r.Grace = DefaultGrace
 	}
-	r.awaySince, r.waiting, r.said = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
+	r.awaySince, r.waiting, r.reported = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
 }
 
 // Reconcile reconciles the Node of one registration, and the Node's CSINode. A failure of one does not delay the other.
@@ -133,14 +133,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decide(o)
+	d := decideNode(o)
 	r.remember(request.Name, o, d)
 	err = r.act(ctx, request.Name, o, d.do)
 	if o.registration == nil {
 		results.Forget(request.Name) // the metrics may have been deleted before this write
 	}
 	again := d.again
-	if _, removed := d.do.(remove); !removed && o.isNodeOf(request.Name) {
+	if _, removed := d.do.(removeNode); !removed && o.isNodeOf(request.Name) {
 		recheck, csiNodeErr := r.reconcileCSINode(ctx, o.node, d.do == nil)
 		again, err = route.Sooner(again, recheck), errors.Join(err, csiNodeErr)
 	}
@@ -163,7 +163,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	case err != nil:
 		return o, err
 	case o.registration == nil:
-		o.node, err = r.nodeLeftBy(ctx, name)
+		o.node, err = r.nodeOfGoneRegistration(ctx, name)
 	default:
 		o.node, err = r.nodeOf(ctx, o.registration)
 	}
@@ -174,13 +174,13 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	if o.leaving() {
 		node = o.nodeName()
 	}
-	r.await(name, node) // before the Pods are counted, so that no deletion is missed
+	r.waitForNode(name, node) // before the Pods are counted, so that no deletion is missed
 	if node != "" {
-		if o.pods, err = r.podsOn(ctx, node, o.registration == nil, o.state.Removed); err != nil {
+		if o.pods, err = r.countPodsOn(ctx, node, o.registration == nil, o.state.Removed); err != nil {
 			return o, err
 		}
 	}
-	o.awaySince = r.away(name, judge(o).ready, o.now.Time)
+	o.awaySince = r.awaySinceOf(name, judgeMember(o).ready, o.now.Time)
 	return o, nil
 }
 
@@ -195,8 +195,8 @@ func (r *Reconciler) nodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	return node, err
 }
 
-// nodeLeftBy returns the Node of a registration that is gone, or nil.
-func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*corev1.Node, error) {
+// nodeOfGoneRegistration returns the Node of a registration that is gone, or nil.
+func (r *Reconciler) nodeOfGoneRegistration(ctx context.Context, registration string) (*corev1.Node, error) {
 	var list corev1.NodeList
 	if err := r.Client.List(ctx, &list, client.MatchingLabels{
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelCluster: registration,
@@ -209,11 +209,11 @@ func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*core
 	return &list.Items[0], nil
 }
 
-// podsOn counts the Pods bound to a Node, except those of DaemonSets. Once the registration is gone,
+// countPodsOn counts the Pods bound to a Node, except those of DaemonSets. Once the registration is gone,
 // or its link has ended, those that only finalizers keep do not count either. Once the link has ended,
 // Pods without a leaf do not count, because they will get none; before that, a leaf may exist that is
-// not recorded yet (I6). podsOn reads live, because a Node without such Pods is deleted.
-func (r *Reconciler) podsOn(ctx context.Context, node string, gone, ended bool) (int, error) {
+// not recorded yet (I6). countPodsOn reads live, because a Node without such Pods is deleted.
+func (r *Reconciler) countPodsOn(ctx context.Context, node string, gone, ended bool) (int, error) {
 	var list corev1.PodList
 	count := 0
 	if err := index.Pages(ctx, r.Live, &list, func() {
@@ -230,19 +230,19 @@ func (r *Reconciler) podsOn(ctx context.Context, node string, gone, ended bool) 
 	return count, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, name string, o observed, do action) error {
+func (r *Reconciler) act(ctx context.Context, name string, o observed, do nodeAction) error {
 	host := guarded.NewRoot(r.Client, name, guarded.HostOnly{})
 	log := ctrl.LoggerFrom(ctx).WithValues("cluster", name)
 	switch do := do.(type) {
 	case nil:
-	case create:
+	case createNode:
 		log.Info("creating the virtual node", "node", do.node.Name)
 		return host.Create(ctx, actor, do.node)
-	case patch:
+	case patchNode:
 		return host.Patch(ctx, actor, o.node, do.after)
-	case patchStatus:
+	case patchNodeStatus:
 		return host.PatchNodeStatus(ctx, actor, o.node, do.after)
-	case remove:
+	case removeNode:
 		log.Info("deleting the virtual node: no Pods are bound to it", "node", o.node.Name)
 		return client.IgnoreNotFound(host.Delete(ctx, o.node))
 	}
@@ -257,31 +257,31 @@ func (r *Reconciler) remember(name string, o observed, d decision) {
 		defer r.mu.Unlock()
 		delete(r.awaySince, name)
 		delete(r.waiting, name)
-		delete(r.said, name)
+		delete(r.reported, name)
 		return
 	}
 	if d.taken {
-		r.await(name, o.node.Name)
+		r.waitForNode(name, o.node.Name)
 	}
 	var about types.UID
 	if d.taken || o.registration == nil {
 		about = o.node.UID
 	}
 	r.mu.Lock()
-	already := r.said[name] == about
-	r.said[name] = about
+	already := r.reported[name] == about
+	r.reported[name] = about
 	r.mu.Unlock()
 	switch {
 	case already || about == "":
 	case d.taken:
-		nameTaken(r.Recorder, o.registration, o.node)
+		reportNameTaken(r.Recorder, o.registration, o.node)
 	default:
-		registrationGone(r.Recorder, o.node, name, o.pods)
+		reportRegistrationGone(r.Recorder, o.node, name, o.pods)
 	}
 }
 
-// away returns when the member was first observed as away, or zero if it is ready.
-func (r *Reconciler) away(name string, ready bool, now time.Time) time.Time {
+// awaySinceOf returns when the member was first observed as away, or zero if it is ready.
+func (r *Reconciler) awaySinceOf(name string, ready bool, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ready {
@@ -296,7 +296,7 @@ func (r *Reconciler) away(name string, ready bool, now time.Time) time.Time {
 	return since
 }
 
-func (r *Reconciler) await(name, node string) {
+func (r *Reconciler) waitForNode(name, node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if node == "" {
@@ -308,7 +308,7 @@ func (r *Reconciler) await(name, node string) {
 
 // ofNode enqueues the registration of a Node or its CSINode, and those that wait for the Node to be deleted.
 func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.Request {
-	requests := r.waitersFor(node.GetName())
+	requests := r.registrationsWaitingFor(node.GetName())
 	if name := node.GetLabels()[v1alpha1.LabelCluster]; name != "" {
 		requests = append(requests, requestFor(name))
 	}
@@ -321,10 +321,10 @@ func (r *Reconciler) ofPod(_ context.Context, obj client.Object) []reconcile.Req
 	if !ok || pod.Spec.NodeName == "" {
 		return nil
 	}
-	return r.waitersFor(pod.Spec.NodeName)
+	return r.registrationsWaitingFor(pod.Spec.NodeName)
 }
 
-func (r *Reconciler) waitersFor(node string) []reconcile.Request {
+func (r *Reconciler) registrationsWaitingFor(node string) []reconcile.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var requests []reconcile.Request

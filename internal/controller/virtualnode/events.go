@@ -10,14 +10,14 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// nameTaken reports that another Node has the name of a registration's node.
-func nameTaken(recorder events.EventRecorder, registration *v1alpha1.ClusterRegistration, node *corev1.Node) {
+// reportNameTaken reports that another Node has the name of a registration's node.
+func reportNameTaken(recorder events.EventRecorder, registration *v1alpha1.ClusterRegistration, node *corev1.Node) {
 	recorder.Eventf(registration, node, corev1.EventTypeWarning, v1alpha1.ReasonNodeNameTaken, "MakeNode", "%s", nodes.TakenBy(node))
 }
 
-// registrationGone reports that a Node's registration is gone while Pods are bound to the
+// reportRegistrationGone reports that a Node's registration is gone while Pods are bound to the
 // Node.
-func registrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
+func reportRegistrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
 	recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.ReasonRegistrationGone, "KeepNode",
 		"ClusterRegistration %q is gone, but the cluster was not deregistered, and the node still has Pods (%s). Register the cluster again under that name, or delete the Pods: Xylem then deletes the node",
 		registration, text.Count(pods, "Pod"))
