@@ -142,6 +142,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	again := d.again
 	if _, removed := d.do.(removeNode); !removed && o.isNodeOf(request.Name) {
 		recheck, csiNodeErr := r.reconcileCSINode(ctx, o.node, d.do == nil)
+		if csiNodeErr != nil && d.again > 0 { // a retry with backoff could come after the end of the grace period
+			ctrl.LoggerFrom(ctx).Error(csiNodeErr, "could not reconcile the CSINode of a virtual node", "cluster", request.Name, "node", o.node.Name)
+			recheck, csiNodeErr = r.Recheck, nil
+		}
 		again, err = route.Sooner(again, recheck), errors.Join(err, csiNodeErr)
 	}
 	if err != nil {
