@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/account/exhausted"
 	"github.com/xylem-io/xylem/internal/backlog"
-	"github.com/xylem-io/xylem/internal/controller/awaypod"
+	"github.com/xylem-io/xylem/internal/controller/awaymember"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
 	"github.com/xylem-io/xylem/internal/controller/claimtrace"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
@@ -24,7 +24,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/hostservice"
 	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
-	"github.com/xylem-io/xylem/internal/controller/leafattachment"
 	"github.com/xylem-io/xylem/internal/controller/leafevent"
 	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
 	"github.com/xylem-io/xylem/internal/controller/leafpod"
@@ -143,8 +142,8 @@ func (w *wiring) add(ctx context.Context) error {
 		virtualnode.DriverName:    &virtualnode.DriverReconciler{Client: w.client, Recorder: recorder},
 		hostclaim.Name:            &hostclaim.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Snapshots: w.snapshots, Clock: clock.RealClock{}},
 		hostservice.Name:          &hostservice.Reconciler{Client: w.client, Recorder: recorder},
-		awaypod.Name:              &awaypod.Reconciler{Client: w.client, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
-		leafattachment.AwayName:   &leafattachment.Reconciler{Client: w.client, Fleet: fleet, Clock: clock.RealClock{}},
+		awaymember.PodName:        &awaymember.PodReconciler{Client: w.client, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
+		awaymember.AttachmentName: &awaymember.AttachmentReconciler{Client: w.client, Fleet: fleet, Clock: clock.RealClock{}},
 		waitingpod.Name:           &waitingpod.Reconciler{Client: w.client, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Clock: clock.RealClock{}},
 		promise.Name:              &promise.Reconciler{Client: w.client, Recorder: recorder, Clock: clock.RealClock{}},
 		reflectedclass.Name:       &reflectedclass.Reconciler{Client: w.client, Recorder: recorder, Book: w.classes},
@@ -196,7 +195,6 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book, SilentAfter: w.options.SilentAfter})
 		},
 		leafpod.Setup,
-		leafattachment.Setup,
 		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
 		func(link *member.Link) error {
 			return leafpv.Setup(link, leafpv.Options{Book: w.book, Mirrors: w.mirrors})

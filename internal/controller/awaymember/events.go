@@ -1,4 +1,4 @@
-package awaypod
+package awaymember
 
 import (
 	"time"
@@ -10,7 +10,7 @@ import (
 )
 
 // warn reports an outage on a Pod whose Ready condition is not set, and returns when to do so again.
-func (r *Reconciler) warn(o observed, message string) time.Duration {
+func (r *PodReconciler) warn(o observed, message string) time.Duration {
 	due, again := r.news.Due(o.pod.UID, nodes.Condition(o.node, v1alpha1.NodeMemberAway).LastTransitionTime.Unix())
 	if due {
 		r.eventAway(o.pod, "ReportAway", message)
@@ -19,6 +19,6 @@ func (r *Reconciler) warn(o observed, message string) time.Duration {
 }
 
 // eventAway reports that a Pod is not ready because its member is away.
-func (r *Reconciler) eventAway(pod *corev1.Pod, action, message string) {
+func (r *PodReconciler) eventAway(pod *corev1.Pod, action, message string) {
 	r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.ReasonMemberAway, action, "%s", message)
 }

@@ -1,4 +1,4 @@
-package leafattachment
+package awaymember
 
 import (
 	"fmt"
@@ -7,14 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// reportLimit is the maximum length, in bytes, of the last report in a message.
-const reportLimit = 1000
+// maxLastReport is the maximum length, in bytes, of the last report in a message.
+const maxLastReport = 1000
 
-// awayObserved is the input of decideAway.
-type awayObserved struct {
+// observedAttachment is the input of decideAttachment.
+type observedAttachment struct {
 	shown *corev1.PersistentVolumeClaimCondition
 	// cluster is the ID of the member that has the claim's volume. It is empty if none has it.
 	cluster string
@@ -26,18 +27,18 @@ type awayObserved struct {
 	away *corev1.NodeCondition
 }
 
-// decideAway returns the condition of a claim on which no Link reports, or nil if it does not
+// decideAttachment returns the condition of a claim on which no Link reports, or nil if it does not
 // change.
-func decideAway(o awayObserved) *statement {
-	unknown := func(reason, why string) *statement {
+func decideAttachment(o observedAttachment) *report.AttachedCondition {
+	unknown := func(reason, why string) *report.AttachedCondition {
 		if o.shown.Status == corev1.ConditionUnknown {
 			return nil // the condition already contains the last report
 		}
-		return &statement{corev1.ConditionUnknown, reason, fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, sanitize.Plain(o.shown.Message, reportLimit))}
+		return &report.AttachedCondition{Status: corev1.ConditionUnknown, Reason: reason, Message: fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, sanitize.Plain(o.shown.Message, maxLastReport))}
 	}
 	switch {
 	case o.cluster == "":
-		return &statement{}
+		return &report.AttachedCondition{}
 	case !o.registered:
 		return unknown(v1alpha1.ReasonClusterGone, fmt.Sprintf("the cluster with ID %q was deregistered", o.cluster))
 	case o.linked, o.away == nil:

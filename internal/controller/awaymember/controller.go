@@ -1,4 +1,4 @@
-package awaypod
+package awaymember
 
 import (
 	"context"
@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// Name is the name of the controller.
-	Name  = "away_pod"
-	actor = guarded.Actor("away-pod")
+	// PodName is the name of the controller of Pods.
+	PodName  = "away_pod"
+	podActor = guarded.Actor("away-pod")
 
 	// workers is the number of concurrent reconciles. Each makes two cached reads, and one write when
 	// a member goes away.
@@ -41,8 +41,8 @@ type Fleet interface {
 	State(name string) (fleet.State, bool)
 }
 
-// Reconciler reports on the Pods of away members, and marks them as not ready.
-type Reconciler struct {
+// PodReconciler reports on the Pods of away members, and marks them as not ready.
+type PodReconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
 	// Fleet returns whether a member is connected.
@@ -61,11 +61,11 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *PodReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	r.news = news.New(r.Clock)
 	return ctrl.NewControllerManagedBy(mgr).
-		Named(Name).
+		Named(PodName).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Of(nodes.Away)))).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
 		WithEventFilter(route.Changed()).
@@ -74,7 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // Reconcile reconciles one Pod.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *PodReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case !d.mark:
 		return reconcile.Result{RequeueAfter: r.warn(o, d.message)}, nil
 	}
-	err = r.root.ApplyStatus(ctx, actor, o.pod, report.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, d.message, r.Clock.Now()))
+	err = r.root.ApplyStatus(ctx, podActor, o.pod, report.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, d.message, r.Clock.Now()))
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (observed, error) {
+func (r *PodReconciler) observe(ctx context.Context, request reconcile.Request) (observed, error) {
 	var o observed
 	var err error
 	if o.pod, err = index.Find[corev1.Pod](ctx, r.Client, request.NamespacedName); err != nil || o.pod == nil || o.pod.Spec.NodeName == "" {
@@ -109,7 +109,7 @@ func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (ob
 }
 
 // ofNode enqueues the Pods on a Node whose member is away.
-func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *PodReconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
 	node, ok := obj.(*corev1.Node)
 	if !ok || !nodes.IsVirtual(node) || !nodes.Away(node) {
 		return nil
@@ -120,7 +120,7 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 
 // ofPod enqueues a Pod on the Node of an away member if the Pod does not report yet that the member is
 // away.
-func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *PodReconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" || podstatus.Finished(pod) || !unreported(pod) {
 		return nil

@@ -1,4 +1,4 @@
-package awaypod
+package awaymember
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package awaypod
+package awaymember
 
 import (
 	"strings"
@@ -93,7 +93,7 @@ func TestDecide(t *testing.T) {
 func TestEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	clock := clocktesting.NewFakePassiveClock(since)
-	r := &Reconciler{Recorder: recorder, news: news.New(clock)}
+	r := &PodReconciler{Recorder: recorder, news: news.New(clock)}
 	first := seen(ready(corev1.ConditionFalse, "ContainersNotReady"))
 	later := seen(ready(corev1.ConditionFalse, "ContainersNotReady"), func(o *observed) {
 		o.node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(since.Add(time.Hour))
