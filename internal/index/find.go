@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,3 +64,15 @@ func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into cl
 
 // Named returns the key of the cluster-scoped object with the given name.
 func Named(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+
+// VolumeOf returns the host PV to which a claim is bound, or nil.
+func VolumeOf(ctx context.Context, r client.Reader, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+	if claim.Status.Phase != corev1.ClaimBound {
+		return nil, nil //nolint:nilnil // absence is an answer, as with Find
+	}
+	pv, err := Find[corev1.PersistentVolume](ctx, r, Named(claim.Spec.VolumeName))
+	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
+		return nil, err
+	}
+	return pv, nil
+}

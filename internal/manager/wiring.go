@@ -16,22 +16,16 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/account/exhausted"
 	"github.com/xylem-io/xylem/internal/backlog"
-	"github.com/xylem-io/xylem/internal/controller/awaypod"
+	"github.com/xylem-io/xylem/internal/controller/awaymember"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
 	"github.com/xylem-io/xylem/internal/controller/claimtrace"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
-	"github.com/xylem-io/xylem/internal/controller/csidriver"
-	"github.com/xylem-io/xylem/internal/controller/csinode"
-	"github.com/xylem-io/xylem/internal/controller/heartbeat"
 	"github.com/xylem-io/xylem/internal/controller/hostclaim"
-	"github.com/xylem-io/xylem/internal/controller/hostclass"
 	"github.com/xylem-io/xylem/internal/controller/hostservice"
 	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
-	"github.com/xylem-io/xylem/internal/controller/leafattachment"
 	"github.com/xylem-io/xylem/internal/controller/leafevent"
 	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
-	"github.com/xylem-io/xylem/internal/controller/leafnode"
 	"github.com/xylem-io/xylem/internal/controller/leafpod"
 	"github.com/xylem-io/xylem/internal/controller/leafpv"
 	"github.com/xylem-io/xylem/internal/controller/leafpvc"
@@ -145,20 +139,18 @@ func (w *wiring) add(ctx context.Context) error {
 			Client: w.client, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
 			Grace: w.options.NodeGrace, Recheck: w.options.RecheckInterval,
 		},
-		csinode.Name:            &csinode.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Clock: clock.RealClock{}, Recheck: w.options.RecheckInterval},
-		csidriver.Name:          &csidriver.Reconciler{Client: w.client, Recorder: recorder},
-		hostclaim.Name:          &hostclaim.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Snapshots: w.snapshots, Clock: clock.RealClock{}},
-		hostservice.Name:        &hostservice.Reconciler{Client: w.client, Recorder: recorder},
-		awaypod.Name:            &awaypod.Reconciler{Client: w.client, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
-		leafattachment.AwayName: &leafattachment.Reconciler{Client: w.client, Fleet: fleet, Clock: clock.RealClock{}},
-		waitingpod.Name:         &waitingpod.Reconciler{Client: w.client, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Clock: clock.RealClock{}},
-		hostclass.Name:          &hostclass.Reconciler{Client: w.client, Recorder: recorder},
-		promise.Name:            &promise.Reconciler{Client: w.client, Recorder: recorder, Clock: clock.RealClock{}},
-		reflectedclass.Name:     &reflectedclass.Reconciler{Client: w.client, Book: w.classes},
-		source.Name:             &source.Reconciler{Client: w.client, Namespace: w.options.Namespace, Snapshots: w.snapshots},
-		hostsnapshot.Name:       &hostsnapshot.Reconciler{Client: w.client, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: w.records, Clock: clock.RealClock{}},
-		hostvolume.Name:         &hostvolume.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Records: w.records},
-		heartbeat.Name:          &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},
+		virtualnode.DriverName:    &virtualnode.DriverReconciler{Client: w.client, Recorder: recorder},
+		hostclaim.Name:            &hostclaim.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Snapshots: w.snapshots, Clock: clock.RealClock{}},
+		hostservice.Name:          &hostservice.Reconciler{Client: w.client, Recorder: recorder},
+		awaymember.PodName:        &awaymember.PodReconciler{Client: w.client, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
+		awaymember.AttachmentName: &awaymember.AttachmentReconciler{Client: w.client, Fleet: fleet, Clock: clock.RealClock{}},
+		waitingpod.Name:           &waitingpod.Reconciler{Client: w.client, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Clock: clock.RealClock{}},
+		promise.Name:              &promise.Reconciler{Client: w.client, Recorder: recorder, Clock: clock.RealClock{}},
+		reflectedclass.Name:       &reflectedclass.Reconciler{Client: w.client, Recorder: recorder, Book: w.classes},
+		source.Name:               &source.Reconciler{Client: w.client, Namespace: w.options.Namespace, Snapshots: w.snapshots},
+		hostsnapshot.Name:         &hostsnapshot.Reconciler{Client: w.client, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: w.records, Clock: clock.RealClock{}},
+		hostvolume.Name:           &hostvolume.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Records: w.records},
+		virtualnode.HeartbeatName: &virtualnode.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},
 	} {
 		if err := c.SetupWithManager(w.mgr); err != nil {
 			return fmt.Errorf("add controller %s: %w", name, err)
@@ -204,7 +196,6 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book, SilentAfter: w.options.SilentAfter})
 		},
 		leafpod.Setup,
-		leafattachment.Setup,
 		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
 		func(link *member.Link) error {
 			return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: w.mirrors})
@@ -213,7 +204,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return orphan.Setup(link, orphan.Options{Book: w.book, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace, Slots: w.inventories})
 		},
 		func(link *member.Link) error { return stuck.Setup(link, w.book) },
-		leafnode.Setup,
+		virtualnode.SetupCapacity,
 		leafevent.Setup,
 		func(link *member.Link) error {
 			if w.exports == nil {

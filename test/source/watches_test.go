@@ -106,7 +106,6 @@ var unwatchedReads = map[unwatchedRead]string{
 // withoutController lists the packages in internal/controller that do not register a controller, and
 // when they do their work.
 var withoutController = map[string]string{
-	"leafnode":    "totals nodes and Pods when its informers report changes",
 	"membertoken": "renews a token at a given time",
 	"orphan":      "checks all objects at intervals, with live reads",
 	"stuck":       "checks all objects at intervals",
@@ -165,12 +164,11 @@ func packageOf(c *controllerAccesses) string {
 // use. If it does not, the analysis is broken.
 func findsKnownReads(t *testing.T, all []*controllerAccesses) {
 	for name, accesses := range map[string][]access{
-		"rootpvc.reconciler":                {{hostSide, "PersistentVolumeClaim"}, {leafSide, "PersistentVolumeClaim"}, {leafSide, "StorageClass"}, {hostSide, "PersistentVolume"}, {leafSide, "Namespace"}},
-		"rootpod.reconciler":                {{hostSide, "Pod"}, {leafSide, "Pod"}, {hostSide, "PersistentVolume"}, {leafSide, "StorageClass"}},
-		"rootconfig.reconciler[*ConfigMap]": {{leafSide, "ConfigMap"}, {hostSide, "Pod"}, {leafSide, "Namespace"}},
-		"rootconfig.reconciler[*Secret]":    {{leafSide, "Secret"}},
-		"hostclaim.Reconciler":              {{hostSide, "CSIStorageCapacity"}},
-		"clusterregistration.Reconciler":    {{hostSide, "ClusterRegistration"}},
+		"rootpvc.reconciler":             {{hostSide, "PersistentVolumeClaim"}, {leafSide, "PersistentVolumeClaim"}, {leafSide, "StorageClass"}, {hostSide, "PersistentVolume"}, {leafSide, "Namespace"}},
+		"rootpod.reconciler":             {{hostSide, "Pod"}, {leafSide, "Pod"}, {hostSide, "PersistentVolume"}, {leafSide, "StorageClass"}},
+		"rootconfig.reconciler":          {{leafSide, "ConfigMap"}, {leafSide, "Secret"}, {hostSide, "Pod"}, {leafSide, "Namespace"}},
+		"hostclaim.Reconciler":           {{hostSide, "CSIStorageCapacity"}},
+		"clusterregistration.Reconciler": {{hostSide, "ClusterRegistration"}},
 	} {
 		i := slices.IndexFunc(all, func(c *controllerAccesses) bool { return c.name == name })
 		if i < 0 {

@@ -89,7 +89,7 @@ func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, err
 func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolume, root *corev1.Pod, m mirror.Member) *unmet {
 	class, err := hostclass.Read(hostpv.PromiseClass(promise))
 	if err != nil {
-		return nil // host_class reports why
+		return nil // reflected_class reports why
 	}
 	problem, since := report.FailedIn(claim, m.ClusterID)
 	if problem == nil {

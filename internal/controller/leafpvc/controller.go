@@ -2,6 +2,7 @@ package leafpvc
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -50,7 +51,10 @@ func Setup(link *member.Link, o Options) error {
 	return link.Controller(Name, workers, r,
 		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf, route.Concerning(ofStatus))),
 		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot, ofStatus)),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), ofLeafVolume)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), hostVolumeChanged)),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(leafVolumeChanged))),
+		link.LeafAttachmentSource(&storagev1.VolumeAttachment{}, r.ofAttachment),
+		link.Attachments.Changes(r.withAttached),
 	)
 }
 
@@ -65,9 +69,9 @@ func ofStatus(before, after client.Object) bool {
 		!equality.Semantic.DeepEqual(was.Spec.Resources, is.Spec.Resources) || !equality.Semantic.DeepEqual(was.Status, is.Status)
 }
 
-// ofLeafVolume reports whether an update of a host PV changes the leaf PV that it represents, or
+// hostVolumeChanged reports whether an update of a host PV changes the leaf PV that it represents, or
 // its claim.
-var ofLeafVolume = route.Of(func(pv *corev1.PersistentVolume) volume {
+var hostVolumeChanged = route.Of(func(pv *corev1.PersistentVolume) volume {
 	cluster, leaf, uid, _ := hostpv.LeafOf(pv)
 	return volume{cluster, leaf, uid, ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID}
 })
@@ -115,27 +119,34 @@ func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcil
 	return []reconcile.Request{{NamespacedName: hostpv.ClaimKey(pv)}}
 }
 
-// Reconcile updates the status of one root claim.
+// Reconcile updates the status of one root claim: what its leaf reports, and to which nodes its volume is attached. The
+// failure of one does not delay the other.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
 	if err != nil || root == nil {
 		return reconcile.Result{}, err
 	}
-	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, request.NamespacedName)
+	again, err := r.reportAttached(ctx, root)
+	return reconcile.Result{RequeueAfter: again}, errors.Join(err, r.mirrorStatus(ctx, root))
+}
+
+// mirrorStatus updates the parts of a root claim's status that its leaf reports.
+func (r *reconciler) mirrorStatus(ctx context.Context, root *corev1.PersistentVolumeClaim) error {
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(root))
 	if err != nil || leaf == nil || origin.UID != root.UID {
-		return reconcile.Result{}, err
+		return err
 	}
 	if mirrors, err := r.mirrors(ctx, root, leaf); err != nil || !mirrors {
-		return reconcile.Result{}, err
+		return err
 	}
 	want := pvc.TranslateStatus(root, leaf)
 	if err := r.showUnapplied(ctx, root, leaf, &want); err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	if pvc.StatusCurrent(root, want) {
-		return reconcile.Result{}, nil
+		return nil
 	}
-	return reconcile.Result{}, r.Root.ApplyStatus(ctx, actor, root, pvc.StatusApply(root, want))
+	return r.Root.ApplyStatus(ctx, actor, root, pvc.StatusApply(root, want))
 }
 
 // showUnapplied shows the changes of a root that root_pvc cannot pass to the leaf claim. The member's

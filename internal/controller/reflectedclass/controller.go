@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,10 +28,12 @@ const (
 	actor = guarded.Actor("reflected-class")
 )
 
-// Reconciler manages the host's reflected classes.
+// Reconciler manages the host's reflected classes, and reports invalid parameters of Xylem's classes.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
+	// Recorder emits events on StorageClasses.
+	Recorder events.EventRecorder
 	// Book contains the members' classes.
 	Book *reflection.Book
 
@@ -39,6 +43,10 @@ type Reconciler struct {
 	// left contains the classes that are being re-created, until they exist again. If the creation
 	// fails after the deletion, the labels and annotations that others set exist only here.
 	left map[string]*storagev1.StorageClass
+	// reported contains the UIDs of the classes whose parameters were reported as invalid, by name.
+	reported map[string]types.UID
+
+	host *guarded.Root
 }
 
 // RBAC cannot distinguish reflected classes from others. guarded.Root therefore writes only to
@@ -46,10 +54,12 @@ type Reconciler struct {
 // the same way.
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.problems, r.left = map[string]map[string]reflection.Problem{}, map[string]*storagev1.StorageClass{}
+	r.reported, r.host = map[string]types.UID{}, guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&storagev1.StorageClass{}, &handler.EnqueueRequestForObject{}).
@@ -60,12 +70,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(settling.Reconciler(r))
 }
 
-// Reconcile creates, updates, re-creates or deletes the host's class of one name.
+// Reconcile creates, updates, re-creates or deletes the host's class of one name, and reports if it is invalid.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	r.reportInvalidParameters(request.Name, class)
 	view, err := r.view(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -84,21 +95,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d decision) error {
-	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	switch d.do {
 	case nothing:
 	case create:
-		return host.Create(ctx, actor, d.after)
+		return r.host.Create(ctx, actor, d.after)
 	case patch:
-		return host.Patch(ctx, actor, class, d.after)
+		return r.host.Patch(ctx, actor, class, d.after)
 	case remake:
 		r.left[class.Name] = d.after.DeepCopy() // record the class before the deletion, because the response may be lost
-		if err := host.Delete(ctx, class); err != nil {
+		if err := r.host.Delete(ctx, class); err != nil {
 			return err
 		}
-		return host.Create(ctx, actor, d.after)
+		return r.host.Create(ctx, actor, d.after)
 	case remove:
-		return host.Delete(ctx, class)
+		return r.host.Delete(ctx, class)
 	}
 	return nil
 }

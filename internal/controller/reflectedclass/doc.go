@@ -1,7 +1,8 @@
 // Package reflectedclass publishes the members' classes in the host. It has two controllers.
 // reflected_class runs on the leader, reconciles one class name for each request, and is the only
-// writer of reflected StorageClasses. member_class runs for each Link and records the member's
-// classes. Package reflection makes the decisions.
+// writer of reflected StorageClasses. It also reports invalid parameters of Xylem's own classes, in an
+// event on the StorageClass. member_class runs for each Link and records the member's classes. Package
+// reflection makes the decisions.
 //
 // A reflected class has the name, reclaim policy and allowVolumeExpansion of the member's class,
 // and no parameters. Its binding mode is WaitForFirstConsumer, and its allowedTopologies select the

@@ -71,7 +71,7 @@ func TestUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			there := &objects{all: []client.Object{tc.live}}
-			r := newReconciler(&member.Link{
+			r := newCopier(&member.Link{
 				Member: here, Live: there, HostLive: &objects{all: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.Namespace}}}},
 				Leaf: guarded.NewLeaf(there, here.HostID, here.Registration, guarded.HostOnly{}),
 			}, configMaps())

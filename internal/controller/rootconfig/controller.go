@@ -27,11 +27,8 @@ import (
 )
 
 const (
-	// NameConfigMap is the name of the controller of ConfigMaps.
-	NameConfigMap = "root_configmap"
-	// NameSecret is the name of the controller of Secrets.
-	NameSecret = "root_secret"
-
+	// Name is the name of the controller.
+	Name  = "root_config"
 	actor = guarded.Actor("root-config")
 
 	// interval is the time between two reads of a root in use, before jitter. A kubelet takes about as
@@ -43,13 +40,21 @@ const (
 	// jitter is a fraction of the interval that spreads the reads.
 	jitter = 0.2
 
-	// workers is the number of concurrent reconciles. Each makes at most three live reads and one write.
-	workers = 4
+	// workers is the number of concurrent reconciles. Each makes at most three live reads and one write for
+	// a ConfigMap, and as many for the Secret with the same name.
+	workers = 8
 )
 
-// reconciler reconciles the copies of ConfigMaps or Secrets in one member. Its requests contain the
-// roots' names.
-type reconciler[T client.Object] struct {
+// reconciler reconciles the copies of the ConfigMap and the Secret that have the same name in the host. Its requests
+// contain that name.
+type reconciler struct {
+	*member.Link
+	configMaps *copier[*corev1.ConfigMap]
+	secrets    *copier[*corev1.Secret]
+}
+
+// copier reconciles the copies of ConfigMaps or Secrets in one member.
+type copier[T client.Object] struct {
 	*member.Link
 	kind kind[T]
 
@@ -60,44 +65,45 @@ type reconciler[T client.Object] struct {
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims;namespaces,verbs=get;list;watch
 
-// Setup adds both controllers to a member's link.
+// Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
-	if err := setup(link, configMaps()); err != nil {
-		return err
-	}
-	return setup(link, secrets())
-}
-
-func setup[T client.Object](link *member.Link, k kind[T]) error {
-	r := newReconciler(link, k)
-	return link.Controller(k.controller, workers, r,
+	r := &reconciler{link, newCopier(link, configMaps()), newCopier(link, secrets())}
+	return link.Controller(Name, workers, r,
 		link.RootSource(&corev1.Pod{}, r.ofRootPod, route.PodChanged),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
 		r.leafPods(),
-		link.LeafSource(k.empty(), r.ofCopy),
+		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy),
+		link.LeafSource(&corev1.Secret{}, r.ofCopy),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 	)
 }
 
-func newReconciler[T client.Object](link *member.Link, k kind[T]) *reconciler[T] {
-	return &reconciler[T]{Link: link, kind: k, readings: map[types.NamespacedName]reading{}}
+func newCopier[T client.Object](link *member.Link, k kind[T]) *copier[T] {
+	return &copier[T]{Link: link, kind: k, readings: map[types.NamespacedName]reading{}}
 }
 
-// Reconcile takes the next step for one copy.
-func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.NamespacedName)
+// Reconcile takes the next step for the copies of both objects. A failure of one does not delay the other.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	nextConfigMap, err := r.configMaps.proceed(ctx, request.NamespacedName)
+	nextSecret, secretErr := r.secrets.proceed(ctx, request.NamespacedName)
+	return reconcile.Result{RequeueAfter: route.Sooner(nextConfigMap, nextSecret)}, errors.Join(err, secretErr)
+}
+
+// proceed takes the next step for one copy, and returns the time until the root's next read, or 0.
+func (r *copier[T]) proceed(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	o, err := r.observe(ctx, key)
 	if err != nil {
-		return reconcile.Result{}, err
+		return 0, err
 	}
 	if err := r.act(ctx, o, decide(o)); err != nil {
 		r.forget(o.key) // repeat the read, because it had no effect
-		return reconcile.Result{}, err
+		return 0, err
 	}
-	return reconcile.Result{RequeueAfter: r.remember(o)}, nil
+	return r.remember(o), nil
 }
 
-func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+func (r *copier[T]) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{member: r.Member, rules: r.Rules, kind: r.kind.reference, key: key, suspended: r.MayDestroy() != nil}
 	var err error
 	if o.users, err = r.users(ctx, key); err != nil {
@@ -130,7 +136,7 @@ func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (
 
 // copiesOf observes the root's copies in the member. It returns the current copy, which new Pods
 // refer to.
-func (r *reconciler[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
+func (r *copier[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
 	key := types.NamespacedName{Namespace: o.key.Namespace, Name: o.copies.Name(o.key.Name)}
 	leaf, found, err := r.get(ctx, r.Cache, key)
 	if err != nil {
@@ -150,7 +156,7 @@ func (r *reconciler[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
 }
 
 // formerOf observes the root's former copies, which new Pods do not refer to.
-func (r *reconciler[T]) formerOf(ctx context.Context, o *observed) error {
+func (r *copier[T]) formerOf(ctx context.Context, o *observed) error {
 	all, err := r.kind.list(ctx, r.Cache, o.key.Namespace)
 	if err != nil {
 		return fmt.Errorf("list the copies in namespace %s: %w", o.key.Namespace, err)
@@ -169,7 +175,7 @@ func (r *reconciler[T]) formerOf(ctx context.Context, o *observed) error {
 }
 
 // readRoot reads the root live and compares the copies with it.
-func (r *reconciler[T]) readRoot(ctx context.Context, o *observed, leaf T) error {
+func (r *copier[T]) readRoot(ctx context.Context, o *observed, leaf T) error {
 	root, found, err := r.get(ctx, r.HostLive, o.key)
 	if err != nil {
 		return err
@@ -197,7 +203,7 @@ func (r *reconciler[T]) readRoot(ctx context.Context, o *observed, leaf T) error
 	return nil
 }
 
-func (r *reconciler[T]) get(ctx context.Context, from client.Reader, key types.NamespacedName) (T, bool, error) {
+func (r *copier[T]) get(ctx context.Context, from client.Reader, key types.NamespacedName) (T, bool, error) {
 	obj := r.kind.empty()
 	found, err := index.Get(ctx, from, key, obj)
 	return obj, found, err
@@ -205,14 +211,14 @@ func (r *reconciler[T]) get(ctx context.Context, from client.Reader, key types.N
 
 // users returns the host's Pods that need the copy. The Pods belong to the cache and must not be
 // changed.
-func (r *reconciler[T]) users(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
+func (r *copier[T]) users(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
 	pods, err := index.PodsOfReference(ctx, r.Host, r.kind.reference, key)
 	if err != nil {
 		return nil, err
 	}
 	var users []*corev1.Pod
 	for i := range pods {
-		uses, err := r.uses(ctx, &pods[i])
+		uses, err := usesCopies(ctx, r.Link, &pods[i])
 		if err != nil {
 			return nil, err
 		}
@@ -223,17 +229,18 @@ func (r *reconciler[T]) users(ctx context.Context, key types.NamespacedName) ([]
 	return users, nil
 }
 
-func (r *reconciler[T]) uses(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	switch useOf(pod, r.Member) {
+// usesCopies reports whether a host Pod needs the copies of the objects that it refers to.
+func usesCopies(ctx context.Context, link *member.Link, pod *corev1.Pod) (bool, error) {
+	switch useOf(pod, link.Member) {
 	case used:
 		return true, nil
 	case usedEarly:
 		for _, name := range podspec.ClaimNames(pod) {
-			claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+			claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, link.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 			if err != nil {
 				return false, err
 			}
-			if claim != nil && bringsEarly(claim, r.Member) {
+			if claim != nil && bringsEarly(claim, link.Member) {
 				return true, nil
 			}
 		}
@@ -244,7 +251,7 @@ func (r *reconciler[T]) uses(ctx context.Context, pod *corev1.Pod) (bool, error)
 
 // held reports whether a leaf Pod refers to the copy. Finished Pods count, so the copy remains
 // between the runs of a CronJob that keeps its finished Pods.
-func (r *reconciler[T]) held(ctx context.Context, key types.NamespacedName) (bool, error) {
+func (r *copier[T]) held(ctx context.Context, key types.NamespacedName) (bool, error) {
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
 		return false, fmt.Errorf("list the leaf Pods in namespace %s: %w", key.Namespace, err)
@@ -257,7 +264,7 @@ func (r *reconciler[T]) held(ctx context.Context, key types.NamespacedName) (boo
 	return false, nil
 }
 
-func (r *reconciler[T]) act(ctx context.Context, o observed, d decision) error {
+func (r *copier[T]) act(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
 	case nothing:
 		return nil
@@ -276,7 +283,7 @@ func (r *reconciler[T]) act(ctx context.Context, o observed, d decision) error {
 
 // create creates the copy. An existing object that is not in the cache is either a new copy
 // or a foreign object.
-func (r *reconciler[T]) create(ctx context.Context, o observed, leaf client.Object) error {
+func (r *copier[T]) create(ctx context.Context, o observed, leaf client.Object) error {
 	if err := r.sameNamespace(ctx, o); err != nil {
 		return err
 	}
@@ -296,7 +303,7 @@ func (r *reconciler[T]) create(ctx context.Context, o observed, leaf client.Obje
 
 // sameNamespace proves with a live read that the copy's name belongs to the current namespace. A
 // stale cache may contain the namespace of an earlier tenant, whose Pods could still read the copy.
-func (r *reconciler[T]) sameNamespace(ctx context.Context, o observed) error {
+func (r *copier[T]) sameNamespace(ctx context.Context, o observed) error {
 	root, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(o.key.Namespace))
 	if err != nil {
 		return err
@@ -309,7 +316,7 @@ func (r *reconciler[T]) sameNamespace(ctx context.Context, o observed) error {
 
 // update patches a copy. It reads the copy live, because the cache has only a digest of the contents,
 // and a patch computed from that would not remove keys.
-func (r *reconciler[T]) update(ctx context.Context, o observed, leaf client.Object) error {
+func (r *copier[T]) update(ctx context.Context, o observed, leaf client.Object) error {
 	if err := r.sameNamespace(ctx, o); err != nil {
 		return err
 	}
@@ -335,20 +342,20 @@ func (r *reconciler[T]) update(ctx context.Context, o observed, leaf client.Obje
 
 // refusedByMember reports on the Pods why the member's API server rejects the copy, for example
 // because of a quota or an admission policy. It returns the error for a retry with backoff.
-func (r *reconciler[T]) refusedByMember(o observed, doing string, err error) error {
+func (r *copier[T]) refusedByMember(o observed, doing string, err error) error {
 	if refusal := report.RefusedByMember(r.Registration, doing, r.kind.reference+" "+o.key.Name, err); refusal != nil {
 		r.eventRefused(o.users, refusal)
 	}
 	return err
 }
 
-func (r *reconciler[T]) reading(key types.NamespacedName) reading {
+func (r *copier[T]) reading(key types.NamespacedName) reading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.readings[key]
 }
 
-func (r *reconciler[T]) forget(key types.NamespacedName) {
+func (r *copier[T]) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.readings, key)
@@ -356,7 +363,7 @@ func (r *reconciler[T]) forget(key types.NamespacedName) {
 
 // remember records when the root was read, and for which Pods. It returns the time until the next
 // read, or 0 if an event will trigger the read.
-func (r *reconciler[T]) remember(o observed) time.Duration {
+func (r *copier[T]) remember(o observed) time.Duration {
 	if len(o.users) == 0 || !o.pushable() {
 		r.forget(o.key)
 		return 0

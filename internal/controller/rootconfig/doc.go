@@ -1,7 +1,7 @@
 // Package rootconfig copies the ConfigMaps and Secrets, including image pull secrets, that the
 // host's Pods in a member refer to. (Admission in the host adds the pull secrets of ServiceAccounts
-// to the Pods.) Its two controllers, root_configmap and root_secret, are the only writers of leaf
-// ConfigMaps and Secrets.
+// to the Pods.) Its controller root_config reconciles the ConfigMap and the Secret with one name, and
+// is the only writer of leaf ConfigMaps and Secrets.
 //
 // A copy is needed while an unfinished Pod in the host refers to it and runs or will run in the
 // member. Such a Pod is bound to the member's virtual node. A Pod that is nominated to that node

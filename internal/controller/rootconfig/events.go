@@ -7,7 +7,7 @@ import (
 )
 
 // eventRefused reports on the Pods why an object that they refer to is not copied.
-func (r *reconciler[T]) eventRefused(users []*corev1.Pod, refusal *mirror.Refusal) {
+func (r *copier[T]) eventRefused(users []*corev1.Pod, refusal *mirror.Refusal) {
 	for _, pod := range users {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, refusal.Reason, "Push", "%s", refusal.Message)
 	}

@@ -14,9 +14,9 @@ import (
 
 // kind contains what differs between ConfigMaps and Secrets.
 type kind[T client.Object] struct {
-	// controller is the controller's name. reference is the kind in refs.Reference.
-	controller, reference string
-	empty                 func() T
+	// reference is the kind in refs.Reference.
+	reference string
+	empty     func() T
 	// list lists all objects of this kind in a namespace.
 	list      func(ctx context.Context, from client.Reader, namespace string) ([]T, error)
 	translate func(root T, copies mirror.Copies) (T, error)
@@ -30,9 +30,8 @@ type kind[T client.Object] struct {
 
 func configMaps() kind[*corev1.ConfigMap] {
 	return kind[*corev1.ConfigMap]{
-		controller: NameConfigMap,
-		reference:  refs.KindConfigMap,
-		empty:      func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
+		reference: refs.KindConfigMap,
+		empty:     func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
 		list: func(ctx context.Context, from client.Reader, namespace string) ([]*corev1.ConfigMap, error) {
 			var list corev1.ConfigMapList
 			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
@@ -49,9 +48,8 @@ func configMaps() kind[*corev1.ConfigMap] {
 
 func secrets() kind[*corev1.Secret] {
 	return kind[*corev1.Secret]{
-		controller: NameSecret,
-		reference:  refs.KindSecret,
-		empty:      func() *corev1.Secret { return &corev1.Secret{} },
+		reference: refs.KindSecret,
+		empty:     func() *corev1.Secret { return &corev1.Secret{} },
 		list: func(ctx context.Context, from client.Reader, namespace string) ([]*corev1.Secret, error) {
 			var list corev1.SecretList
 			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)

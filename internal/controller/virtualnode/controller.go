@@ -2,16 +2,19 @@ package virtualnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -24,8 +27,11 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/results"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -53,7 +59,7 @@ type Fleet interface {
 	Source() source.Source
 }
 
-// Reconciler manages the virtual nodes.
+// Reconciler manages the virtual nodes and their CSINodes.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host. Live bypasses the cache.
 	Client client.Client
@@ -71,9 +77,12 @@ type Reconciler struct {
 	// Grace is how long a member may be away before its Node is reported as away. It defaults
 	// to DefaultGrace.
 	Grace time.Duration
-	// Recheck is the interval at which the controller checks whether a node name is free again. If
-	// the Node with that name is in the cache, the watch reports this sooner.
+	// Recheck is the interval at which the controller checks whether the name of a Node or CSINode is free again, and
+	// whether the host's API server accepts a CSINode again. If the Node with that name is in the cache, the watch reports
+	// this sooner.
 	Recheck time.Duration
+
+	host *guarded.Root // writes CSINodes, which count for no member
 
 	mu sync.Mutex
 	// awaySince maps a registration to the time when its member was first observed as away.
@@ -81,24 +90,29 @@ type Reconciler struct {
 	// waiting maps registrations to the name of the Node that they wait for. They wait until
 	// the Pods on it are gone, or until the name is free.
 	waiting map[string]string
-	// said maps registrations to the UID of the Node in their last event.
-	said map[string]types.UID
+	// reported maps registrations to the UID of the Node in their last event.
+	reported map[string]types.UID
 }
 
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csinodes,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.init()
+	r.host = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&v1alpha1.ClusterRegistration{}).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
+		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Changed())).
+		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.ofCSIDriver), builder.WithPredicates(route.Concerning(route.Of(nodes.ReadsCSINodes)))).
 		WatchesRawSource(r.Fleet.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(settling.Reconciler(r))
@@ -111,25 +125,34 @@ func (r *Reconciler) init() {
 	if r.Grace == 0 {
 		r.Grace = DefaultGrace
 	}
-	r.awaySince, r.waiting, r.said = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
+	r.awaySince, r.waiting, r.reported = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
 }
 
-// Reconcile reconciles the Node of one registration.
+// Reconcile reconciles the Node of one registration, and the Node's CSINode. A failure of one does not delay the other.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decide(o)
+	d := decideNode(o)
 	r.remember(request.Name, o, d)
 	err = r.act(ctx, request.Name, o, d.do)
 	if o.registration == nil {
 		results.Forget(request.Name) // the metrics may have been deleted before this write
 	}
+	again := d.again
+	if _, removed := d.do.(removeNode); !removed && o.isNodeOf(request.Name) {
+		recheck, csiNodeErr := r.reconcileCSINode(ctx, o.node, d.do == nil)
+		if csiNodeErr != nil && d.again > 0 { // a retry with backoff could come after the end of the grace period
+			ctrl.LoggerFrom(ctx).Error(csiNodeErr, "could not reconcile the CSINode of a virtual node", "cluster", request.Name, "node", o.node.Name)
+			recheck, csiNodeErr = r.Recheck, nil
+		}
+		again, err = route.Sooner(again, recheck), errors.Join(err, csiNodeErr)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: d.again}, nil
+	return reconcile.Result{RequeueAfter: again}, nil
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observed, error) {
@@ -145,7 +168,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	case err != nil:
 		return o, err
 	case o.registration == nil:
-		o.node, err = r.nodeLeftBy(ctx, name)
+		o.node, err = r.nodeOfGoneRegistration(ctx, name)
 	default:
 		o.node, err = r.nodeOf(ctx, o.registration)
 	}
@@ -156,13 +179,13 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	if o.leaving() {
 		node = o.nodeName()
 	}
-	r.await(name, node) // before the Pods are counted, so that no deletion is missed
+	r.waitForNode(name, node) // before the Pods are counted, so that no deletion is missed
 	if node != "" {
-		if o.pods, err = r.podsOn(ctx, node, o.registration == nil, o.state.Removed); err != nil {
+		if o.pods, err = r.countPodsOn(ctx, node, o.registration == nil, o.state.Removed); err != nil {
 			return o, err
 		}
 	}
-	o.awaySince = r.away(name, judge(o).ready, o.now.Time)
+	o.awaySince = r.awaySinceOf(name, judgeMember(o).ready, o.now.Time)
 	return o, nil
 }
 
@@ -177,8 +200,8 @@ func (r *Reconciler) nodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	return node, err
 }
 
-// nodeLeftBy returns the Node of a registration that is gone, or nil.
-func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*corev1.Node, error) {
+// nodeOfGoneRegistration returns the Node of a registration that is gone, or nil.
+func (r *Reconciler) nodeOfGoneRegistration(ctx context.Context, registration string) (*corev1.Node, error) {
 	var list corev1.NodeList
 	if err := r.Client.List(ctx, &list, client.MatchingLabels{
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelCluster: registration,
@@ -191,11 +214,11 @@ func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*core
 	return &list.Items[0], nil
 }
 
-// podsOn counts the Pods bound to a Node, except those of DaemonSets. Once the registration is gone,
+// countPodsOn counts the Pods bound to a Node, except those of DaemonSets. Once the registration is gone,
 // or its link has ended, those that only finalizers keep do not count either. Once the link has ended,
 // Pods without a leaf do not count, because they will get none; before that, a leaf may exist that is
-// not recorded yet (I6). podsOn reads live, because a Node without such Pods is deleted.
-func (r *Reconciler) podsOn(ctx context.Context, node string, gone, ended bool) (int, error) {
+// not recorded yet (I6). countPodsOn reads live, because a Node without such Pods is deleted.
+func (r *Reconciler) countPodsOn(ctx context.Context, node string, gone, ended bool) (int, error) {
 	var list corev1.PodList
 	count := 0
 	if err := index.Pages(ctx, r.Live, &list, func() {
@@ -212,19 +235,19 @@ func (r *Reconciler) podsOn(ctx context.Context, node string, gone, ended bool) 
 	return count, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, name string, o observed, do action) error {
+func (r *Reconciler) act(ctx context.Context, name string, o observed, do nodeAction) error {
 	host := guarded.NewRoot(r.Client, name, guarded.HostOnly{})
 	log := ctrl.LoggerFrom(ctx).WithValues("cluster", name)
 	switch do := do.(type) {
 	case nil:
-	case create:
+	case createNode:
 		log.Info("creating the virtual node", "node", do.node.Name)
 		return host.Create(ctx, actor, do.node)
-	case patch:
+	case patchNode:
 		return host.Patch(ctx, actor, o.node, do.after)
-	case patchStatus:
+	case patchNodeStatus:
 		return host.PatchNodeStatus(ctx, actor, o.node, do.after)
-	case remove:
+	case removeNode:
 		log.Info("deleting the virtual node: no Pods are bound to it", "node", o.node.Name)
 		return client.IgnoreNotFound(host.Delete(ctx, o.node))
 	}
@@ -239,31 +262,31 @@ func (r *Reconciler) remember(name string, o observed, d decision) {
 		defer r.mu.Unlock()
 		delete(r.awaySince, name)
 		delete(r.waiting, name)
-		delete(r.said, name)
+		delete(r.reported, name)
 		return
 	}
 	if d.taken {
-		r.await(name, o.node.Name)
+		r.waitForNode(name, o.node.Name)
 	}
 	var about types.UID
 	if d.taken || o.registration == nil {
 		about = o.node.UID
 	}
 	r.mu.Lock()
-	already := r.said[name] == about
-	r.said[name] = about
+	already := r.reported[name] == about
+	r.reported[name] = about
 	r.mu.Unlock()
 	switch {
 	case already || about == "":
 	case d.taken:
-		nameTaken(r.Recorder, o.registration, o.node)
+		reportNameTaken(r.Recorder, o.registration, o.node)
 	default:
-		registrationGone(r.Recorder, o.node, name, o.pods)
+		reportRegistrationGone(r.Recorder, o.node, name, o.pods)
 	}
 }
 
-// away returns when the member was first observed as away, or zero if it is ready.
-func (r *Reconciler) away(name string, ready bool, now time.Time) time.Time {
+// awaySinceOf returns when the member was first observed as away, or zero if it is ready.
+func (r *Reconciler) awaySinceOf(name string, ready bool, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ready {
@@ -278,7 +301,7 @@ func (r *Reconciler) away(name string, ready bool, now time.Time) time.Time {
 	return since
 }
 
-func (r *Reconciler) await(name, node string) {
+func (r *Reconciler) waitForNode(name, node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if node == "" {
@@ -288,11 +311,11 @@ func (r *Reconciler) await(name, node string) {
 	r.waiting[name] = node
 }
 
-// ofNode enqueues the registration of a Node, and those that wait for the Node to be deleted.
+// ofNode enqueues the registration of a Node or its CSINode, and those that wait for the Node to be deleted.
 func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.Request {
-	requests := r.waitersFor(node.GetName())
+	requests := r.registrationsWaitingFor(node.GetName())
 	if name := node.GetLabels()[v1alpha1.LabelCluster]; name != "" {
-		requests = append(requests, request(name))
+		requests = append(requests, requestFor(name))
 	}
 	return requests
 }
@@ -303,21 +326,38 @@ func (r *Reconciler) ofPod(_ context.Context, obj client.Object) []reconcile.Req
 	if !ok || pod.Spec.NodeName == "" {
 		return nil
 	}
-	return r.waitersFor(pod.Spec.NodeName)
+	return r.registrationsWaitingFor(pod.Spec.NodeName)
 }
 
-func (r *Reconciler) waitersFor(node string) []reconcile.Request {
+func (r *Reconciler) registrationsWaitingFor(node string) []reconcile.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var requests []reconcile.Request
 	for name, awaited := range r.waiting {
 		if awaited == node {
-			requests = append(requests, request(name))
+			requests = append(requests, requestFor(name))
 		}
 	}
 	return requests
 }
 
-func request(name string) reconcile.Request {
+// ofCSIDriver enqueues all registrations with virtual nodes, because the CSIDriver shows whether the host's scheduler
+// reads CSINodes.
+func (r *Reconciler) ofCSIDriver(ctx context.Context, driver client.Object) []reconcile.Request {
+	if driver.GetName() != v1alpha1.ProvisionerName {
+		return nil
+	}
+	list, err := registered.VirtualNodes(ctx, r.Client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "could not list the virtual nodes")
+	}
+	var requests []reconcile.Request
+	for i := range list {
+		requests = append(requests, requestFor(list[i].Labels[v1alpha1.LabelCluster]))
+	}
+	return requests
+}
+
+func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }

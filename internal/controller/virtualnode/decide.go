@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// observed is the input of decide for a registration and its Node.
+// observed is the input of decideNode for a registration and its Node.
 type observed struct {
 	registration *v1alpha1.ClusterRegistration // nil means that a live read found none
 	// node is the Node with the registration's node name, even if it is foreign, or the Node
@@ -44,6 +44,11 @@ func (o observed) named() bool {
 	return o.registration == nil || o.node.Labels[v1alpha1.LabelCluster] == o.registration.Name
 }
 
+// isNodeOf reports whether the Node exists, and names this registration.
+func (o observed) isNodeOf(registration string) bool {
+	return o.node != nil && nodes.IsVirtual(o.node) && o.node.Labels[v1alpha1.LabelCluster] == registration
+}
+
 // nodeName returns the name of the Node, whether or not it exists, or "" if there is none.
 func (o observed) nodeName() string {
 	switch {
@@ -66,56 +71,56 @@ func (o observed) clusterID() string {
 
 // decision is the next action, and when to check again if no event enqueues the registration.
 type decision struct {
-	do    action // nil means that nothing is done
+	do    nodeAction // nil means that nothing is done
 	again time.Duration
 	taken bool // another Node has the name
 }
 
-// action is one of create, patch, patchStatus, remove.
-type action interface{ isAction() }
+// nodeAction is one of the types below.
+type nodeAction interface{ isAction() }
 
 type (
-	create      struct{ node *corev1.Node }
-	patch       struct{ after *corev1.Node }
-	patchStatus struct{ after *corev1.Node }
-	remove      struct{}
+	createNode      struct{ node *corev1.Node }
+	patchNode       struct{ after *corev1.Node }
+	patchNodeStatus struct{ after *corev1.Node }
+	removeNode      struct{}
 )
 
-func (create) isAction()      {}
-func (patch) isAction()       {}
-func (patchStatus) isAction() {}
-func (remove) isAction()      {}
+func (createNode) isAction()      {}
+func (patchNode) isAction()       {}
+func (patchNodeStatus) isAction() {}
+func (removeNode) isAction()      {}
 
-func decide(o observed) decision {
+func decideNode(o observed) decision {
 	switch {
 	case o.registration == nil && o.node == nil:
 		return decision{}
 	case o.registration != nil && o.registration.Status.ClusterID == "":
 		return decision{} // the member's identity is not recorded yet
 	case nodes.Taken(o.node, o.clusterID()):
-		return decision{taken: !o.leaving(), again: takenAgain(o)}
+		return decision{taken: !o.leaving(), again: recheckOfTakenName(o)}
 	case o.leaving() && (o.node == nil && o.pods == 0 || o.node != nil && !o.named()):
 		return decision{}
 	case o.leaving() && o.node != nil && o.pods == 0 && cordoned(o):
-		return decision{do: remove{}}
+		return decision{do: removeNode{}}
 	case o.node == nil:
 		node := newNode(o)
 		_, again := setStatus(node, o)
-		return decision{do: create{node}, again: again}
+		return decision{do: createNode{node}, again: again}
 	}
 	after := o.node.DeepCopy()
-	setMeta(after, o)
+	setMetadata(after, o)
 	if !equality.Semantic.DeepEqual(o.node, after) {
-		return decision{do: patch{after}} // the watch enqueues the registration again for the status
+		return decision{do: patchNode{after}} // the watch enqueues the registration again for the status
 	}
 	changed, again := setStatus(after, o)
 	if changed {
-		return decision{do: patchStatus{after}, again: again}
+		return decision{do: patchNodeStatus{after}, again: again}
 	}
 	return decision{again: again}
 }
 
-func takenAgain(o observed) time.Duration {
+func recheckOfTakenName(o observed) time.Duration {
 	if o.leaving() {
 		return 0
 	}
@@ -126,40 +131,40 @@ func takenAgain(o observed) time.Duration {
 // of a registration that is gone needs no cordon.
 func cordoned(o observed) bool { return o.registration == nil || o.node.Spec.Unschedulable }
 
-// verdict reports whether the host's Pods can run in a member.
-type verdict struct {
+// memberVerdict reports whether the host's Pods can run in a member.
+type memberVerdict struct {
 	ready           bool
 	reason, message string
 	// passing means that the problem may disappear soon without action.
 	passing bool
 }
 
-// judge reports whether the member is ready, or why it is not.
-func judge(o observed) verdict {
+// judgeMember reports whether the member is ready, or why it is not.
+func judgeMember(o observed) memberVerdict {
 	if o.registration == nil {
-		return verdict{reason: v1alpha1.ReasonRegistrationGone, message: "the ClusterRegistration of this node is gone, but the cluster was not deregistered"}
+		return memberVerdict{reason: v1alpha1.ReasonRegistrationGone, message: "the ClusterRegistration of this node is gone, but the cluster was not deregistered"}
 	}
 	s := o.state
 	switch {
 	case o.known && !s.Connected && s.Problem != nil:
-		return verdict{reason: s.Problem.Reason, message: s.Problem.Message, passing: passes(s.Problem.Reason)}
+		return memberVerdict{reason: s.Problem.Reason, message: s.Problem.Message, passing: mayPassWithoutAction(s.Problem.Reason)}
 	case !o.known, !s.Connected, s.Identity.ClusterID != o.registration.Status.ClusterID:
-		return verdict{reason: v1alpha1.ReasonConnecting, message: "Xylem is connecting to the member", passing: true}
+		return memberVerdict{reason: v1alpha1.ReasonConnecting, message: "Xylem is connecting to the member", passing: true}
 	case !s.Synced, s.Node == nil:
-		return verdict{reason: v1alpha1.ReasonSyncing, message: "Xylem is reading the member's objects", passing: true}
+		return memberVerdict{reason: v1alpha1.ReasonSyncing, message: "Xylem is reading the member's objects", passing: true}
 	case s.Node.Ready == 0:
-		return verdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check the nodes of the member"}
+		return memberVerdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check the nodes of the member"}
 	case s.Node.Nodes == 0:
 		// The Node stays Ready, because the host would otherwise evict its Pods, and in a single
 		// cluster, a cordon does not evict Pods. The Node has no capacity, so no new Pods are bound
 		// to it.
-		return verdict{ready: true, reason: v1alpha1.ReasonNoUsableNodes, message: fmt.Sprintf(
+		return memberVerdict{ready: true, reason: v1alpha1.ReasonNoUsableNodes, message: fmt.Sprintf(
 			"the member is connected, but accepts no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.Node.Ready)}
 	}
-	return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected; its Ready nodes: %d", s.Node.Nodes)}
+	return memberVerdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected; its Ready nodes: %d", s.Node.Nodes)}
 }
 
-func passes(reason string) bool {
+func mayPassWithoutAction(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonUnreachable, v1alpha1.ReasonLeaseRejected, v1alpha1.ReasonWaitingForFence, v1alpha1.ReasonConnecting:
 		return true

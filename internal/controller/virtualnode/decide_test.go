@@ -62,7 +62,7 @@ func seen(change ...func(*observed)) observed {
 // standing returns an up-to-date Node of a connected member.
 func standing(t *testing.T, change ...func(*corev1.Node)) *corev1.Node {
 	t.Helper()
-	made, ok := decide(seen()).do.(create)
+	made, ok := decideNode(seen()).do.(createNode)
 	if !ok {
 		t.Fatal("no Node is created for a connected member")
 	}
@@ -83,7 +83,7 @@ func away(reason string) func(*observed) {
 func evicting(o *observed) { o.registration.Spec.Node.WhenAway = v1alpha1.WhenAwayEvict }
 
 // evicts sets the metadata of a Node whose registration requests eviction.
-func evicts(n *corev1.Node) { setMeta(n, seen(evicting)) }
+func evicts(n *corev1.Node) { setMetadata(n, seen(evicting)) }
 
 func tainted(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, awayTaint) }
 
@@ -194,7 +194,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.observed.node.DeepCopy()
-			d := decide(tc.observed)
+			d := decideNode(tc.observed)
 			if diff := cmp.Diff(tc.want, describe(d.do)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
@@ -208,7 +208,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func describe(do action) string {
+func describe(do nodeAction) string {
 	taints := func(n *corev1.Node) string {
 		if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintMemberAway }) {
 			return " tainted"
@@ -223,16 +223,16 @@ func describe(do action) string {
 		return is + taints(n)
 	}
 	switch do := do.(type) {
-	case create:
+	case createNode:
 		return "create " + readiness(do.node)
-	case patch:
+	case patchNode:
 		if do.after.Spec.Unschedulable {
 			return "patch cordoned"
 		}
 		return "patch" + taints(do.after)
-	case patchStatus:
+	case patchNodeStatus:
 		return "status " + readiness(do.after)
-	case remove:
+	case removeNode:
 		return "remove"
 	}
 	return "nothing"
@@ -251,10 +251,10 @@ func TestMergedTaints(t *testing.T) {
 		"new":                            {wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
 		"exists":                         {there: []corev1.Taint{ours}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
 		"foreign taints stay":            {there: []corev1.Taint{notReady, admins}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{notReady, admins, ours}},
-		"a taint is no longer requested": {there: []corev1.Taint{ours, admins, asked}, before: []taintKey{keyOf(ours), keyOf(asked)}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours, admins}},
-		"no taints are requested":        {there: []corev1.Taint{ours, notReady}, before: []taintKey{keyOf(ours)}, want: []corev1.Taint{notReady}},
+		"a taint is no longer requested": {there: []corev1.Taint{ours, admins, asked}, before: []taintKey{taintKeyOf(ours), taintKeyOf(asked)}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours, admins}},
+		"no taints are requested":        {there: []corev1.Taint{ours, notReady}, before: []taintKey{taintKeyOf(ours)}, want: []corev1.Taint{notReady}},
 		"a different value":              {there: []corev1.Taint{{Key: "gpu", Value: "no", Effect: corev1.TaintEffectNoSchedule}}, wanted: []corev1.Taint{asked}, want: []corev1.Taint{asked}},
-		"a different effect":             {there: []corev1.Taint{asked}, before: []taintKey{keyOf(asked)}, wanted: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}, want: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}},
+		"a different effect":             {there: []corev1.Taint{asked}, before: []taintKey{taintKeyOf(asked)}, wanted: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}, want: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}},
 		"a taint is requested twice":     {wanted: []corev1.Taint{asked, asked}, want: []corev1.Taint{asked}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestLabelsFollowTheRegistration(t *testing.T) {
 	}
 	node := newNode(asking(map[string]string{"a": "1", "b": "2"}))
 	node.Labels["admin"] = "x"
-	setMeta(node, asking(map[string]string{"b": "3", v1alpha1.LabelVirtualNode: "no"}))
+	setMetadata(node, asking(map[string]string{"b": "3", v1alpha1.LabelVirtualNode: "no"}))
 	want := map[string]string{
 		"b": "3", "admin": "x",
 		"kubernetes.io/hostname": "kosmos-cluster38", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
@@ -315,7 +315,7 @@ func TestBackendsFollowTheRegistration(t *testing.T) {
 		{"all are removed", sharing(), map[string]string{}},
 		{"one is added", sharing("filer"), map[string]string{"filer": ""}},
 	} {
-		setMeta(node, step.seen)
+		setMetadata(node, step.seen)
 		if diff := cmp.Diff(step.want, labelled(node)); diff != "" {
 			t.Errorf("%s: backends (-want +got):\n%s", step.name, diff)
 		}
@@ -395,13 +395,13 @@ func TestNodeAPI(t *testing.T) {
 			if tc.before != "" {
 				node.Annotations[nodes.AnnMetricsPath] = tc.before
 			}
-			if first, ok := decide(seen(tc.change, func(o *observed) { o.node = node })).do.(patch); ok {
+			if first, ok := decideNode(seen(tc.change, func(o *observed) { o.node = node })).do.(patchNode); ok {
 				node = first.after
 			}
 			if got := node.Annotations[nodes.AnnMetricsPath]; got != tc.after {
 				t.Errorf("the path for metrics-server is %q, want %q", got, tc.after)
 			}
-			patched, ok := decide(seen(tc.change, func(o *observed) { o.node = node })).do.(patchStatus)
+			patched, ok := decideNode(seen(tc.change, func(o *observed) { o.node = node })).do.(patchNodeStatus)
 			if !ok {
 				t.Fatal("the status that another replica wrote is not patched")
 			}
@@ -409,7 +409,7 @@ func TestNodeAPI(t *testing.T) {
 			if status.DaemonEndpoints.KubeletEndpoint.Port != tc.port || len(status.Addresses) != tc.addresses {
 				t.Errorf("port %d, addresses %v; want port %d and %d addresses", status.DaemonEndpoints.KubeletEndpoint.Port, status.Addresses, tc.port, tc.addresses)
 			}
-			if again := decide(seen(tc.change, func(o *observed) { o.node = patched.after })); again.do != nil {
+			if again := decideNode(seen(tc.change, func(o *observed) { o.node = patched.after })); again.do != nil {
 				t.Errorf("decision %T after the patch, want none", again.do)
 			}
 		})

@@ -24,8 +24,8 @@ const (
 	annAttachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
 )
 
-// asked is the value of v1alpha1.AnnotationNodeSpec.
-type asked struct {
+// requestedMeta is the value of v1alpha1.AnnotationNodeSpec.
+type requestedMeta struct {
 	Labels []string   `json:"labels,omitempty"`
 	Taints []taintKey `json:"taints,omitempty"`
 	// WhenAway also applies to the Node of a registration that is gone.
@@ -38,30 +38,30 @@ type taintKey struct {
 	Effect corev1.TaintEffect `json:"effect"`
 }
 
-func keyOf(t corev1.Taint) taintKey { return taintKey{t.Key, t.Effect} }
+func taintKeyOf(t corev1.Taint) taintKey { return taintKey{t.Key, t.Effect} }
 
 func newNode(o observed) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.registration.NodeName()}}
-	setMeta(node, o)
+	setMetadata(node, o)
 	return node
 }
 
-// setMeta sets the labels, annotations and taints. It also cordons a Node that must be
+// setMetadata sets the labels, annotations and taints. It also cordons a Node that must be
 // deleted.
-func setMeta(node *corev1.Node, o observed) {
-	before := askedBefore(node)
+func setMetadata(node *corev1.Node, o observed) {
+	before := requestedBefore(node)
 	if o.registration == nil {
 		if whenAway(node, o) == v1alpha1.WhenAwayKeep {
 			node.Spec.Taints = mergedTaints(node.Spec.Taints, []corev1.Taint{awayTaint}, nil)
 		}
 		return
 	}
-	now := asked{Labels: slices.Sorted(maps.Keys(o.registration.Spec.Node.Labels)), WhenAway: o.registration.WhenAway()}
+	now := requestedMeta{Labels: slices.Sorted(maps.Keys(o.registration.Spec.Node.Labels)), WhenAway: o.registration.WhenAway()}
 	taints := o.registration.Taints()
 	for _, taint := range taints {
-		now.Taints = append(now.Taints, keyOf(taint))
+		now.Taints = append(now.Taints, taintKeyOf(taint))
 	}
-	if isAway, _ := awayNow(node, o); isAway && o.registration.WhenAway() == v1alpha1.WhenAwayKeep {
+	if isAway, _ := isAwayNow(node, o); isAway && o.registration.WhenAway() == v1alpha1.WhenAwayKeep {
 		taints = append(taints, awayTaint)
 	}
 	setLabels(node, o, before)
@@ -88,17 +88,17 @@ func setMeta(node *corev1.Node, o observed) {
 // that Kubernetes adds to a Node that is not Ready would evict Pods.
 var awayTaint = corev1.Taint{Key: v1alpha1.TaintMemberAway, Value: "true", Effect: corev1.TaintEffectNoSchedule}
 
-// askedBefore returns what the registration requested when the Node was last written. It
+// requestedBefore returns what the registration requested when the Node was last written. It
 // returns the zero value if the annotation is missing or invalid.
-func askedBefore(node *corev1.Node) asked {
-	var before asked
+func requestedBefore(node *corev1.Node) requestedMeta {
+	var before requestedMeta
 	if err := json.Unmarshal([]byte(node.Annotations[v1alpha1.AnnotationNodeSpec]), &before); err != nil {
-		return asked{}
+		return requestedMeta{}
 	}
 	return before
 }
 
-func setLabels(node *corev1.Node, o observed, before asked) {
+func setLabels(node *corev1.Node, o observed, before requestedMeta) {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
@@ -117,8 +117,8 @@ func setLabels(node *corev1.Node, o observed, before asked) {
 		v1alpha1.LabelClusterID:          o.registration.Status.ClusterID,
 	})
 	if facts := o.state.Node; facts != nil {
-		setOrDrop(node.Labels, corev1.LabelArchStable, facts.Architecture)
-		setOrDrop(node.Labels, corev1.LabelOSStable, facts.OperatingSystem)
+		setOrRemoveLabel(node.Labels, corev1.LabelArchStable, facts.Architecture)
+		setOrRemoveLabel(node.Labels, corev1.LabelOSStable, facts.OperatingSystem)
 	}
 }
 
@@ -130,7 +130,7 @@ func setBackends(node *corev1.Node, backends []string) {
 	}
 }
 
-func setOrDrop(labels map[string]string, key, value string) {
+func setOrRemoveLabel(labels map[string]string, key, value string) {
 	if value == "" {
 		delete(labels, key)
 		return
@@ -141,28 +141,28 @@ func setOrDrop(labels map[string]string, key, value string) {
 // mergedTaints returns the taints of a Node. It adds or updates the wanted ones, removes
 // those that were wanted before, and keeps all others.
 func mergedTaints(there, wanted []corev1.Taint, before []taintKey) []corev1.Taint {
-	dropped := sets.New(before...).Insert(keyOf(awayTaint))
+	dropped := sets.New(before...).Insert(taintKeyOf(awayTaint))
 	missing := map[taintKey]corev1.Taint{}
 	for _, t := range wanted {
-		missing[keyOf(t)] = t
+		missing[taintKeyOf(t)] = t
 	}
 	var merged []corev1.Taint
 	for _, t := range there {
-		want, ours := missing[keyOf(t)]
+		want, ours := missing[taintKeyOf(t)]
 		switch {
 		case ours:
-			delete(missing, keyOf(t))
+			delete(missing, taintKeyOf(t))
 			if t.Value != want.Value {
 				t.Value, t.TimeAdded = want.Value, nil
 			}
-		case dropped.Has(keyOf(t)):
+		case dropped.Has(taintKeyOf(t)):
 			continue
 		}
 		merged = append(merged, t)
 	}
 	for _, t := range wanted {
-		if _, ok := missing[keyOf(t)]; ok {
-			delete(missing, keyOf(t))
+		if _, ok := missing[taintKeyOf(t)]; ok {
+			delete(missing, taintKeyOf(t))
 			merged = append(merged, t)
 		}
 	}
@@ -190,10 +190,10 @@ func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration
 	return !equality.Semantic.DeepEqual(before, &node.Status), again
 }
 
-// awayNow reports whether the member has a permanent problem, or a temporary one for longer
+// isAwayNow reports whether the member has a permanent problem, or a temporary one for longer
 // than the grace period. If the problem is newer, left is the remaining grace period.
-func awayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
-	v := judge(o)
+func isAwayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
+	v := judgeMember(o)
 	if v.ready {
 		return false, 0
 	}
@@ -207,8 +207,8 @@ func awayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
 // away member, the Node stays Ready, because Kubernetes evicts Pods from Nodes that are not
 // Ready.
 func setReady(node *corev1.Node, o observed) time.Duration {
-	v := judge(o)
-	isAway, left := awayNow(node, o)
+	v := judgeMember(o)
+	isAway, left := isAwayNow(node, o)
 	if left > 0 {
 		return left
 	}
@@ -240,7 +240,7 @@ func whenAway(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
 	if o.registration != nil {
 		return o.registration.WhenAway()
 	}
-	return cmp.Or(askedBefore(node).WhenAway, v1alpha1.WhenAwayKeep)
+	return cmp.Or(requestedBefore(node).WhenAway, v1alpha1.WhenAwayKeep)
 }
 
 // setResources sets the Node's resources to the last observed sum over the member's nodes. The

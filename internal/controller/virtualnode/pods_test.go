@@ -55,7 +55,7 @@ func TestPodsOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Live: bound{pods: []corev1.Pod{tc.pod}}}
-			got, err := r.podsOn(t.Context(), "kosmos-cluster38", tc.gone, tc.ended)
+			got, err := r.countPodsOn(t.Context(), "kosmos-cluster38", tc.gone, tc.ended)
 			if err != nil || got != tc.want {
 				t.Errorf("counted %d Pods (error %v), want %d", got, err, tc.want)
 			}

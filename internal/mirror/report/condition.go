@@ -164,6 +164,22 @@ func Attached(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim
 	return claimCondition(claim, v1alpha1.ClaimAttached)
 }
 
+// AttachedCondition is the condition Attached that a root claim should have. Without a status, the claim
+// should not have the condition.
+type AttachedCondition struct {
+	Status          corev1.ConditionStatus
+	Reason, Message string
+}
+
+// Body returns the body of a server-side apply that sets or removes the condition, or nil if it is
+// current.
+func (c AttachedCondition) Body(root *corev1.PersistentVolumeClaim, now time.Time) *unstructured.Unstructured {
+	if c.Status == "" {
+		return ClaimCondition(root, v1alpha1.ClaimAttached, nil, now)
+	}
+	return ClaimStatement(root, v1alpha1.ClaimAttached, c.Status, c.Reason, c.Message, now)
+}
+
 // AttachedValue returns a claim's Attached condition as a value for route.Of. The value is empty if
 // the claim lacks the condition.
 func AttachedValue(claim *corev1.PersistentVolumeClaim) [3]string {

@@ -59,7 +59,11 @@ func own() []Mutation {
 		},
 		{
 			Name: "uncapped-requeue", Class: "I5: a reconcile requeues itself without a reason, and writes",
-			Edits:    []Edit{{"internal/controller/leafpvc/controller.go", "	if pvc.StatusCurrent(root, want) {\n		return reconcile.Result{}, nil\n	}\n	return reconcile.Result{}, r.Root", "	return reconcile.Result{RequeueAfter: 1e8}, r.Root"}},
+			Edits: []Edit{
+				{"internal/controller/leafpvc/controller.go", "	if pvc.StatusCurrent(root, want) {\n		return nil\n	}\n", ""},
+				{"internal/controller/leafpvc/controller.go", "	again, err := r.reportAttached(ctx, root)\n", "	again := time.Duration(1e8)\n	_, err = r.reportAttached(ctx, root)\n"},
+				{"internal/controller/leafpvc/controller.go", "	\"errors\"\n", "	\"errors\"\n	\"time\"\n"},
+			},
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
 		{

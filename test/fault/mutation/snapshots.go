@@ -62,7 +62,7 @@ const (
 	snapshotObserved = "internal/snapshot/observed.go"
 	mirrorContent    = "internal/mirror/snapshot/leaf.go"
 	proofSnapshot    = "internal/proof/snapshots/proofs.go"
-	leafAttachment   = "internal/controller/leafattachment/controller.go"
+	leafAttachment   = "internal/controller/leafpvc/attachment.go"
 )
 
 // ofSnapshots returns the defects that affect snapshots.
@@ -151,10 +151,9 @@ func ofAttributes() []Mutation {
 func ofAttachments() []Mutation {
 	return []Mutation{
 		{
-			Name: "attached-for-ever", Class: "a volume that was detached while the manager was down is reported as attached: only watch events of VolumeAttachments count",
+			Name: "attached-for-ever", Class: "a volume that was detached is reported as attached: only existing VolumeAttachments count",
 			Edits: []Edit{
-				{leafAttachment, "		return err == nil && (claim == nil || report.Attached(claim) == nil)", "		return err == nil || claim == nil || report.Attached(claim) == nil"},
-				{leafAttachment, "	if report.Attached(claim) == nil {\n		pv, err", "	if claim.Name != \"\" {\n		pv, err"},
+				{leafAttachment, "	return o, err\n}", "	if len(o.found) == 0 {\n		return nil, err\n	}\n	return o, err\n}"},
 			},
 			Scenario: "detach", Fault: "kill-before@host/patch/persistentvolumeclaims.status/data#1", Caught: []string{"I6"},
 		},

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/csidriver"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // The namespaces and the members of these stories.
@@ -62,7 +62,7 @@ func publishRules(ctx context.Context) {
 // publishRulesOf publishes the rules of these registrations, which need not exist.
 func publishRulesOf(ctx context.Context, all []v1alpha1.ClusterRegistration) {
 	GinkgoHelper()
-	rules, complete := csidriver.NamespaceRules(all)
+	rules, complete := placement.PublishedNamespaceRules(all)
 	Expect(complete).To(BeTrue())
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ProvisionerName}}
 	Expect(admin.Get(ctx, client.ObjectKeyFromObject(driver), driver)).To(Succeed())
