@@ -127,7 +127,7 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 		book: account.NewBook(), mirrors: account.NewMirrors(mgr.GetCache(), live), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
 		snapshots: route.NewOptional(), clock: clock.RealClock{}, inventories: orphan.NewSlots(),
 	}
-	if err := w.add(ctx); err != nil {
+	if err := w.add(); err != nil {
 		return err
 	}
 	for name, check := range map[string]func(string, healthz.Checker) error{"healthz": mgr.AddHealthzCheck, "readyz": mgr.AddReadyzCheck} {

@@ -18,7 +18,6 @@ import (
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/controller/awaypod"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
-	"github.com/xylem-io/xylem/internal/controller/claimtrace"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/csidriver"
 	"github.com/xylem-io/xylem/internal/controller/csinode"
@@ -96,8 +95,6 @@ type wiring struct {
 	// others returns the other members in the fleet. add sets it when it creates the fleet.
 	others      func(context.Context, mirror.Member) ([]placing.Other, error)
 	inventories orphan.Slots
-	// exports exports the traces of claims. It is nil without a tracing endpoint.
-	exports *claimtrace.Exports
 }
 
 // recorder returns the recorder for events on host objects.
@@ -106,11 +103,8 @@ func (w *wiring) recorder() events.EventRecorder {
 }
 
 // add adds the host's controllers, and the fleet, which runs the members' controllers.
-func (w *wiring) add(ctx context.Context) error {
+func (w *wiring) add() error {
 	w.client = rejection.OfHost(w.mgr.GetClient(), w.recorder(), w.clock, rejection.Patience(w.options.FenceDuration))
-	if err := w.traces(ctx); err != nil {
-		return err
-	}
 	if err := w.mgr.Add(w.revision); err != nil {
 		return fmt.Errorf("add the monitor of the host's revision: %w", err)
 	}
@@ -214,12 +208,6 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return stuck.Setup(link, w.book) },
 		leafnode.Setup,
 		leafevent.Setup,
-		func(link *member.Link) error {
-			if w.exports == nil {
-				return nil
-			}
-			return claimtrace.Setup(link, w.exports)
-		},
 		func(link *member.Link) error {
 			if w.nodeAPI == nil {
 				return nil
