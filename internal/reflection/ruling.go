@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // View is the input for rulings.
@@ -168,17 +169,14 @@ func (s Summary) Condition() (ok bool, reason, message string) {
 	if len(s.Problems) == 0 {
 		message = "the member has no class that the selector matches"
 		if len(s.Published) > 0 {
-			message = fmt.Sprintf("published classes of the member (%d): %s", len(s.Published), some(s.Published))
+			message = fmt.Sprintf("published classes of the member (%d): %s", len(s.Published), text.FirstNames(s.Published, text.NamesListed, ", "))
 		}
 		return true, v1alpha1.ReasonReflected, message
 	}
-	said := make([]string, 0, namedAtMost)
-	for _, problem := range s.Problems[:min(len(s.Problems), namedAtMost)] {
-		said = append(said, problem.Message)
+	problems := make([]string, 0, len(s.Problems))
+	for _, problem := range s.Problems {
+		problems = append(problems, problem.Message)
 	}
-	message = fmt.Sprintf("published classes of the member: %d. Not published: %s", len(s.Published), strings.Join(said, "; "))
-	if more := len(s.Problems) - len(said); more > 0 {
-		message += fmt.Sprintf("; and %d more", more)
-	}
+	message = fmt.Sprintf("published classes of the member: %d. Not published: %s", len(s.Published), text.FirstNames(problems, text.NamesListed, "; "))
 	return false, s.Problems[0].Reason, message
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/text"
 )
-
-// namedAtMost is the maximum number of members that a message names, because an event's note is
-// limited to 1,024 bytes.
-const namedAtMost = 5
 
 // selection classifies the node that is selected for a claim.
 type selection int
@@ -280,8 +276,5 @@ func others(what string, names []string) string {
 
 // some joins the first few names, and appends the number of the rest.
 func some(names []string, separator string) string {
-	if len(names) <= namedAtMost {
-		return strings.Join(names, separator)
-	}
-	return fmt.Sprintf("%s%sand %d more", strings.Join(names[:namedAtMost], separator), separator, len(names)-namedAtMost)
+	return text.FirstNames(names, text.NamesListed, separator)
 }

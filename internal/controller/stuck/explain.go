@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // explainer determines from a member's caches why an object there has not been deleted yet.
@@ -118,7 +119,7 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 	}
 	switch {
 	case said != "" && len(kept) > 0:
-		return because(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver requires it", name, some(kept), said), nil
+		return because(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver requires it", name, text.FirstNames(kept, text.NamesListed, ", "), said), nil
 	case said != "":
 		return because(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, said), nil
 	case pv.DeletionTimestamp != nil:

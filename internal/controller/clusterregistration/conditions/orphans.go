@@ -12,8 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// named is the maximum number of orphans, or namespaces, that a condition's message names.
-const named = 3
+// namesListed is the maximum number of orphans, or namespaces, in a condition's message.
+const namesListed = 3
 
 // Listed returns the orphans for the status. Known orphans come first and keep their time. New ones
 // follow in the order of found, up to the limit.
@@ -47,7 +47,7 @@ func Listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1
 func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}
-	some := first(status.Orphans, "…", func(o v1alpha1.OrphanedVolume) string {
+	some := firstOrphans(status.Orphans, func(o v1alpha1.OrphanedVolume) string {
 		return fmt.Sprintf("%q of claim %q (%s, since %s)", o.Volume, o.Claim, o.Reason, o.Since.UTC().Format(time.RFC3339))
 	})
 	switch {
@@ -68,14 +68,15 @@ func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 	return condition
 }
 
-// first describes the first items of a list, and appends others if there are more.
-func first[T any](list []T, others string, describe func(T) string) string {
-	texts := make([]string, 0, named+1)
-	for _, o := range list[:min(len(list), named)] {
+// firstOrphans describes the first orphans, and appends "…" if there are more. The status lists not all of them, so it
+// cannot count the others.
+func firstOrphans[T any](list []T, describe func(T) string) string {
+	texts := make([]string, 0, namesListed+1)
+	for _, o := range list[:min(len(list), namesListed)] {
 		texts = append(texts, describe(o))
 	}
-	if len(list) > named {
-		texts = append(texts, others)
+	if len(list) > namesListed {
+		texts = append(texts, "…")
 	}
 	return strings.Join(texts, ", ")
 }

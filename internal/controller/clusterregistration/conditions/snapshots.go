@@ -28,7 +28,7 @@ func ListedSnapshots(found []account.Orphan, before []v1alpha1.OrphanedSnapshot,
 func SnapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionSnapshotsAccounted, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonAllAccounted, Message: "the host has a VolumeSnapshotContent for every snapshot in the member"}
-	some := first(status.OrphanedSnapshots, "…", func(o v1alpha1.OrphanedSnapshot) string {
+	some := firstOrphans(status.OrphanedSnapshots, func(o v1alpha1.OrphanedSnapshot) string {
 		return fmt.Sprintf("%q of VolumeSnapshot %q (%s, since %s)", o.Content, o.Snapshot, o.Reason, o.Since.UTC().Format(time.RFC3339))
 	})
 	switch {
