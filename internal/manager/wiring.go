@@ -80,11 +80,12 @@ type wiring struct {
 	options  options.Options
 	router   *route.Router
 	identity string
-	book     *account.Book
+	orphans  *account.OrphanTracker
+	stuck    *account.StuckDeletions
 	mirrors  *account.Mirrors
-	passages *account.Passages
-	gate     *backlog.Gate
-	classes  *reflection.Book
+	latency  *account.ProvisioningLatency
+	backlog  *backlog.Queue
+	classes  *reflection.MemberClasses
 	// snapshots are the host's snapshots, if the host serves them.
 	snapshots *route.Optional
 	clock     clock.Clock
@@ -108,8 +109,8 @@ func (w *wiring) add() error {
 	if err := w.mgr.Add(w.revision); err != nil {
 		return fmt.Errorf("add the monitor of the host's revision: %w", err)
 	}
-	if err := w.mgr.Add(w.gate); err != nil {
-		return fmt.Errorf("add the gate for claims: %w", err)
+	if err := w.mgr.Add(w.backlog); err != nil {
+		return fmt.Errorf("add the queue of claims: %w", err)
 	}
 	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.serveSnapshots)); err != nil {
 		return fmt.Errorf("add the check whether the host serves snapshots: %w", err)
@@ -117,7 +118,7 @@ func (w *wiring) add() error {
 	w.records = &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
 		Client: w.client, Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: w.records,
-		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
+		HostID: w.host.id, Namespace: w.options.Namespace, Orphans: w.orphans, Stuck: w.stuck, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
 		ReportPlaced: reporting.OfLeaving,
 	}
 	fleet := w.fleet(registrations.Admit)
@@ -148,7 +149,7 @@ func (w *wiring) add() error {
 		waitingpod.Name:         &waitingpod.Reconciler{Client: w.client, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Clock: clock.RealClock{}},
 		hostclass.Name:          &hostclass.Reconciler{Client: w.client, Recorder: recorder},
 		promise.Name:            &promise.Reconciler{Client: w.client, Recorder: recorder, Clock: clock.RealClock{}},
-		reflectedclass.Name:     &reflectedclass.Reconciler{Client: w.client, Book: w.classes},
+		reflectedclass.Name:     &reflectedclass.Reconciler{Client: w.client, Classes: w.classes},
 		source.Name:             &source.Reconciler{Client: w.client, Namespace: w.options.Namespace, Snapshots: w.snapshots},
 		hostsnapshot.Name:       &hostsnapshot.Reconciler{Client: w.client, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: w.records, Clock: clock.RealClock{}},
 		hostvolume.Name:         &hostvolume.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Records: w.records},
@@ -159,7 +160,7 @@ func (w *wiring) add() error {
 		}
 	}
 	if err := w.mgr.Add(&stuck.Watcher{
-		Client: w.client, Recorder: recorder, Book: w.book, Clock: clock.RealClock{}, After: w.options.StuckAfter, Snapshots: w.snapshots,
+		Client: w.client, Recorder: recorder, Deletions: w.stuck, Inventoried: w.orphans.Changed(), Clock: clock.RealClock{}, After: w.options.StuckAfter, Snapshots: w.snapshots,
 	}); err != nil {
 		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
 	}
@@ -180,7 +181,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.options.Nominates(w.host.version), SilentAfter: w.options.SilentAfter, Others: w.others})
+			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Orphans: w.orphans, Mirrors: w.mirrors, Latency: w.latency, Backlog: w.backlog, NominatedNode: w.options.Nominates(w.host.version), SilentAfter: w.options.SilentAfter, Others: w.others})
 		},
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.options.Nominates(w.host.version), Mirrors: w.mirrors, Sharer: sharer})
@@ -194,18 +195,18 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return rootsnapshot.Setup(link, w.records)
 		},
 		func(link *member.Link) error {
-			return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book, SilentAfter: w.options.SilentAfter})
+			return leafsnapshot.Setup(link, leafsnapshot.Options{Orphans: w.orphans, SilentAfter: w.options.SilentAfter})
 		},
 		leafpod.Setup,
 		leafattachment.Setup,
-		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
+		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Latency: w.latency}) },
 		func(link *member.Link) error {
-			return leafpv.Setup(link, leafpv.Options{Book: w.book, Mirrors: w.mirrors})
+			return leafpv.Setup(link, leafpv.Options{Orphans: w.orphans, Mirrors: w.mirrors})
 		},
 		func(link *member.Link) error {
-			return orphan.Setup(link, orphan.Options{Book: w.book, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace, Slots: w.inventories})
+			return orphan.Setup(link, orphan.Options{Orphans: w.orphans, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace, Slots: w.inventories})
 		},
-		func(link *member.Link) error { return stuck.Setup(link, w.book) },
+		func(link *member.Link) error { return stuck.Setup(link, w.stuck) },
 		leafnode.Setup,
 		leafevent.Setup,
 		func(link *member.Link) error {

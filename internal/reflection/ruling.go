@@ -13,7 +13,7 @@ import (
 
 // View is the input for rulings.
 type View struct {
-	Book *Book
+	Classes *MemberClasses
 	// Registrations are all registrations of the host.
 	Registrations []v1alpha1.ClusterRegistration
 }
@@ -74,7 +74,7 @@ func (v View) offer(cr *v1alpha1.ClusterRegistration, name string, host *storage
 	if !Reflects(cr) {
 		return Terms{}, false
 	}
-	selected, known := v.Book.selectionOf(cr)
+	selected, known := v.Classes.selectionOf(cr)
 	if !known {
 		return keptBy(cr, host)
 	}
@@ -110,7 +110,7 @@ func (v View) Names(registration string, host []storagev1.StorageClass) []string
 		if v.Registrations[i].Name != registration {
 			continue
 		}
-		if selected, known := v.Book.selectionOf(&v.Registrations[i]); known {
+		if selected, known := v.Classes.selectionOf(&v.Registrations[i]); known {
 			for name := range selected.offers {
 				names = append(names, name)
 			}
@@ -143,7 +143,7 @@ type Summary struct {
 // Summarize summarizes the rulings on a registration's classes. It returns false until the member
 // has been observed. host returns the host class with a name, or nil.
 func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string) *storagev1.StorageClass) (Summary, bool) {
-	selected, known := v.Book.selectionOf(cr)
+	selected, known := v.Classes.selectionOf(cr)
 	if !known {
 		return Summary{}, false
 	}

@@ -246,14 +246,14 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 
 // addTo adds a controller to a link. The controller has no state in memory.
 func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]placing.Other, error)) error {
-	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
+	book, mirrors := account.NewOrphanTracker(), account.NewMirrors(cached(hostSide), live(hostSide))
 	switch name {
 	case rootpvc.Name:
-		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}, backlog.DefaultLimit), SilentAfter: rootpvc.DefaultSilentAfter, Others: others})
+		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Orphans: book, Mirrors: mirrors, Latency: account.NewProvisioningLatency(clock.RealClock{}), Backlog: backlog.New(clock.RealClock{}, backlog.DefaultLimit), SilentAfter: rootpvc.DefaultSilentAfter, Others: others})
 	case rootpv.Name:
 		return rootpv.Setup(link, &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
 	case leafpv.Name:
-		return leafpv.Setup(link, leafpv.Options{Book: book, Mirrors: mirrors})
+		return leafpv.Setup(link, leafpv.Options{Orphans: book, Mirrors: mirrors})
 	}
 	return fmt.Errorf("%s is not a controller of a link", name)
 }

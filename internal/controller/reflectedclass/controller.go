@@ -30,9 +30,10 @@ const (
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Book contains the members' classes.
-	Book *reflection.Book
+	// Classes contains the members' classes.
+	Classes *reflection.MemberClasses
 
+	root *guarded.Root
 	// problems contains the last reported problems, by class and registration. It needs no lock,
 	// because there is one worker.
 	problems map[string]map[string]reflection.Problem
@@ -50,13 +51,14 @@ type Reconciler struct {
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.problems, r.left = map[string]map[string]reflection.Problem{}, map[string]*storagev1.StorageClass{}
+	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&storagev1.StorageClass{}, &handler.EnqueueRequestForObject{}).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cr client.Object) []reconcile.Request {
 			return r.ofRegistration(ctx, cr.GetName())
 		}), builder.WithPredicates(changedForClasses())).
-		WatchesRawSource(r.Book.Offers(r.ofRegistration)).
+		WatchesRawSource(r.Classes.Offers(r.ofRegistration)).
 		Complete(settling.Reconciler(r))
 }
 
@@ -84,21 +86,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d decision) error {
-	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	switch d.do {
 	case nothing:
 	case create:
-		return host.Create(ctx, actor, d.after)
+		return r.root.Create(ctx, actor, d.after)
 	case patch:
-		return host.Patch(ctx, actor, class, d.after)
+		return r.root.Patch(ctx, actor, class, d.after)
 	case remake:
 		r.left[class.Name] = d.after.DeepCopy() // record the class before the deletion, because the response may be lost
-		if err := host.Delete(ctx, class); err != nil {
+		if err := r.root.Delete(ctx, class); err != nil {
 			return err
 		}
-		return host.Create(ctx, actor, d.after)
+		return r.root.Create(ctx, actor, d.after)
 	case remove:
-		return host.Delete(ctx, class)
+		return r.root.Delete(ctx, class)
 	}
 	return nil
 }
@@ -108,7 +109,7 @@ func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d d
 func (r *Reconciler) report(name string, problems map[string]reflection.Problem) {
 	was := r.problems[name]
 	for registration := range concerned(was, problems) {
-		r.Book.Ruled(registration)
+		r.Classes.Ruled(registration)
 	}
 	delete(r.problems, name)
 	if len(problems) > 0 {
@@ -137,7 +138,7 @@ func (r *Reconciler) view(ctx context.Context) (reflection.View, error) {
 	if err := r.Client.List(ctx, &registrations); err != nil {
 		return reflection.View{}, fmt.Errorf("list registrations: %w", err)
 	}
-	return reflection.View{Book: r.Book, Registrations: registrations.Items}, nil
+	return reflection.View{Classes: r.Classes, Registrations: registrations.Items}, nil
 }
 
 // ofRegistration enqueues the classes that a registration offers or has offered.

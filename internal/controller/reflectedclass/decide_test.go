@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/reflection"
 )
 
@@ -125,7 +126,7 @@ func TestRemake(t *testing.T) {
 			want.UID, want.ResourceVersion = "", ""
 
 			host := &scripted{fail: c.fail}
-			r := &Reconciler{Client: host, left: map[string]*storagev1.StorageClass{}}
+			r := &Reconciler{Client: host, root: guarded.NewRoot(host, "", guarded.HostOnly{}), left: map[string]*storagev1.StorageClass{}}
 			if err := r.act(t.Context(), class, decide("fast", class, nil, ruling)); (err != nil) != (c.fail != nil) {
 				t.Fatal(err)
 			}

@@ -238,7 +238,7 @@ func (w world) reconciler() *reconciler {
 	}
 	return newReconciler(&member.Link{
 		Member: here, Host: host, Cache: leaf, Restores: func() restores.Times { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
-	}, Options{Book: account.NewBook(), NominatedNode: true})
+	}, Options{Orphans: account.NewOrphanTracker(), NominatedNode: true})
 }
 
 func addAll[T client.Object](s *store, objects []T) {

@@ -65,14 +65,14 @@ type reconciler struct {
 type Options struct {
 	// Namespace is the manager's namespace in the host, where its records are.
 	Namespace string
-	// Book contains the orphans of other members.
-	Book *account.Book
+	// Orphans contains the orphans of other members.
+	Orphans *account.OrphanTracker
 	// Mirrors contains the host PVs that were created for claims.
 	Mirrors *account.Mirrors
-	// Passages measures provisioning latency, starting with the placement.
-	Passages *account.Passages
-	// Gate delays claims that the host cannot bind yet.
-	Gate *backlog.Gate
+	// Latency measures provisioning latency, starting with the placement.
+	Latency *account.ProvisioningLatency
+	// Backlog delays claims that the host cannot bind yet.
+	Backlog *backlog.Queue
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod; see root_pod.
 	NominatedNode bool
@@ -92,7 +92,7 @@ type Options struct {
 func Setup(link *member.Link, o Options) error {
 	r := newReconciler(link, o)
 	r.since = link.Clock.Now()
-	return link.Controller(Name, workers, r, triggers.Sources(link, r.observer, o.Book, o.Gate)...)
+	return link.Controller(Name, workers, r, triggers.Sources(link, r.observer, o.Orphans, o.Backlog)...)
 }
 
 func newReconciler(link *member.Link, o Options) *reconciler {
@@ -108,7 +108,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	plan := planned(o)
 	if plan.Step != lifecycle.Place {
-		r.Gate.Leave(r.ClusterID, request.NamespacedName)
+		r.Backlog.Remove(r.ClusterID, request.NamespacedName)
 	}
 	if plan.Step != lifecycle.SelectNode && o.Root != nil {
 		r.reports.Ended(o.Root.UID)
@@ -138,7 +138,7 @@ func (r *reconciler) again(o observing.Claim) time.Duration {
 // the last report stands until leaf_namespace has tried again. Otherwise, each new link would restart
 // the placement timeout.
 func (r *reconciler) rejection(root *corev1.PersistentVolumeClaim) *mirror.Refusal {
-	if r.Rejections.Tried(root.Namespace) || mirror.ReporterOf(root).ClusterID != r.ClusterID {
+	if r.Rejections.Attempted(root.Namespace) || mirror.ReporterOf(root).ClusterID != r.ClusterID {
 		return r.Rejections.Of(root.Namespace)
 	}
 	if last := report.ClaimProblem(root, v1alpha1.ClaimPlaced); last != nil && last.Reason == v1alpha1.ReasonNamespaceRefused {
@@ -164,7 +164,7 @@ func (r *reconciler) observer() observing.Observer {
 		Now:           r.memberNow, SilentAfter: r.SilentAfter,
 		Rejected: r.rejection,
 		Rivals: func(volume string, claim types.NamespacedName) []string {
-			return r.Book.Rivals(r.Registration, volume, claim)
+			return r.Orphans.Rivals(r.Registration, volume, claim)
 		},
 	}
 }

@@ -19,7 +19,7 @@ func ofClones() []Mutation {
 			Name: "empty-copy", Class: "a claim with a data source gets an empty disk: the source is dropped, and neither of the two checks detects it", Check: "TestClones",
 			Edits: []Edit{
 				dropsSource,
-				{"internal/controller/rootpvc/source.go", "if datasource.Same(o.Root, tried) {", "if true {"},
+				{"internal/controller/rootpvc/source.go", "if datasource.Same(o.Root, created) {", "if true {"},
 				{volumeTable, "not(mirrored), held, unlike}", "not(mirrored), held, unlike, mirrored}"},
 			},
 			Caught: []string{"empty disk"},
