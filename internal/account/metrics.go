@@ -45,17 +45,17 @@ var (
 	leafBoundSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_claim_leaf_bound_seconds",
 		Help:    "Time from a claim's placement in a member until its leaf claim is bound there: mostly scheduling and provisioning in the member.",
-		Buckets: passageBuckets,
+		Buckets: latencyBuckets,
 	}, []string{"cluster"})
 	hostBoundSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_claim_host_bound_seconds",
 		Help:    "Time from when a leaf claim is bound until its root is bound in the host, or its promise is fulfilled: the latency that Xylem adds.",
-		Buckets: passageBuckets,
+		Buckets: latencyBuckets,
 	}, []string{"cluster"})
 )
 
-// passageBuckets range from 10 ms, which is faster than two API servers can respond, to 5 minutes.
-var passageBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
+// latencyBuckets range from 10 ms, which is faster than two API servers can respond, to 5 minutes.
+var latencyBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
 
 func init() {
 	metrics.Registry.MustRegister(orphaned, orphanedSnapshots, snapshots, namespaces, notAdmitted, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)

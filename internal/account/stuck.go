@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 // Deletion is a deletion that takes too long.
@@ -75,41 +79,64 @@ type Explainer interface {
 	Deleting(ctx context.Context) ([]Deletion, error)
 }
 
+// StuckDeletions keeps the stuck deletions of all members, by registration. The controller stuck finds them.
+type StuckDeletions struct {
+	mu         sync.Mutex
+	stuck      map[string]Stuck
+	explainers map[string]Explainer
+	changes    route.Trigger
+}
+
+// NewStuckDeletions creates an empty StuckDeletions.
+func NewStuckDeletions() *StuckDeletions {
+	return &StuckDeletions{stuck: map[string]Stuck{}, explainers: map[string]Explainer{}}
+}
+
+// Source enqueues a request with a registration's name whenever the stuck deletions of its member change.
+func (d *StuckDeletions) Source() source.Source { return d.changes.Source() }
+
+// Forget drops a member that is no longer registered.
+func (d *StuckDeletions) Forget(registration string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.stuck, registration)
+}
+
 // Stuck returns the stuck deletions of a member.
-func (b *Book) Stuck(registration string) Stuck {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.stuck[registration]
+func (d *StuckDeletions) Stuck(registration string) Stuck {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stuck[registration]
 }
 
 // SetStuck records the stuck deletions of a member.
-func (b *Book) SetStuck(registration string, s Stuck) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if reflect.DeepEqual(b.stuck[registration], s) {
-		return
+func (d *StuckDeletions) SetStuck(registration string, s Stuck) {
+	d.mu.Lock()
+	changes := !reflect.DeepEqual(d.stuck[registration], s)
+	d.stuck[registration] = s
+	d.mu.Unlock()
+	if changes {
+		d.changes.Enqueue(registration)
 	}
-	b.stuck[registration] = s
-	b.wake(registration)
 }
 
 // Explain registers a linked member's Explainer until the context ends.
-func (b *Book) Explain(ctx context.Context, registration string, e Explainer) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.explain[registration] = e
+func (d *StuckDeletions) Explain(ctx context.Context, registration string, e Explainer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.explainers[registration] = e
 	context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.explain[registration] == e {
-			delete(b.explain, registration)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.explainers[registration] == e {
+			delete(d.explainers, registration)
 		}
 	})
 }
 
 // Explainer returns a member's Explainer, or nil if the member is not linked.
-func (b *Book) Explainer(registration string) Explainer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.explain[registration]
+func (d *StuckDeletions) Explainer(registration string) Explainer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.explainers[registration]
 }

@@ -5,9 +5,9 @@
 // of waiting claims takes CPU time away from binding: with two CPUs, 5,000 claims across four
 // members were never all bound.
 //
-// By default, at most 300 claims are in progress at a time (--claims-in-progress): those that the gate admitted within the last ten
+// By default, at most 300 claims are in progress at a time (--claims-in-progress): those that the queue admitted within the last ten
 // seconds, and those whose volume waits for the PV controller. Above that, new claims queue,
-// namespaces take turns, and the gate admits one claim for each that is bound. TestBursts simulates
+// namespaces alternate, and the queue admits one claim for each that is bound. TestBursts simulates
 // this: as long as the PV controller binds up to 30 claims a second, it alone determines how long a
 // burst takes.
 //
@@ -19,7 +19,7 @@
 //   - A claim that must no longer be placed leaves the queue.
 //
 // A claim that waits for half a minute gets the event HeldBack. The metric xylem_claims_held_back
-// counts all waiting claims. The queue does not survive a restart: claims queue again. The gate
+// counts all waiting claims. The queue does not survive a restart: claims queue again. The queue
 // delays placements but does not decide them. It does not delay a claim that was reassigned to
 // another member, because that claim has already waited.
 package backlog

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // namedAtMost is the maximum number of object names in a message.
@@ -51,8 +51,9 @@ func (c *Checker) unregistered(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
+	slices.Sort(names)
 	return fmt.Errorf("found %s. Deregister these clusters first, while the manager can still clean up the members: run kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. The members' volumes are kept. (To skip this check, run helm uninstall --no-hooks. Everything then stays as it is until you install Xylem again)",
-		enumerate(names))
+		text.FirstNames(names, namedAtMost, ", "))
 }
 
 // released checks that no host PV has Xylem's finalizer, which no controller would remove once the
@@ -72,14 +73,7 @@ func (c *Checker) released(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("found %s. Delete the claims of these volumes. Or abandon the volumes, which keeps their data in the members: kubectl annotate pv NAME %s=true",
-		enumerate(names), v1alpha1.AnnotationAbandon)
-}
-
-func enumerate(names []string) string {
 	slices.Sort(names)
-	if len(names) > namedAtMost {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namedAtMost], ", "), len(names)-namedAtMost)
-	}
-	return strings.Join(names, ", ")
+	return fmt.Errorf("found %s. Delete the claims of these volumes. Or abandon the volumes, which keeps their data in the members: kubectl annotate pv NAME %s=true",
+		text.FirstNames(names, namedAtMost, ", "), v1alpha1.AnnotationAbandon)
 }

@@ -122,7 +122,7 @@ func TestRecall(t *testing.T) {
 				volume("kept", v1alpha1.ReleaseWhenUnused, corev1.PersistentVolumeReclaimRetain),
 			}}
 			l.recall()
-			if diff := cmp.Diff([]string{tc.promises, tc.volumes}, []string{some(l.promises), some(l.volumes)}); diff != "" {
+			if diff := cmp.Diff([]string{tc.promises, tc.volumes}, []string{firstObjects(l.promises), firstObjects(l.volumes)}); diff != "" {
 				t.Errorf("promises and volumes (-want +got):\n%s", diff)
 			}
 		})
@@ -134,10 +134,10 @@ func TestSomeNamesTheFirstFew(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		pods = append(pods, pod(name, corev1.PodRunning, false))
 	}
-	if got, want := some(pods), "shop/a, shop/b, shop/c, shop/d, shop/e, …"; got != want {
+	if got, want := firstObjects(pods), "shop/a, shop/b, shop/c, shop/d, shop/e, and 1 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := some(pods[:2]), "shop/a, shop/b"; got != want {
+	if got, want := firstObjects(pods[:2]), "shop/a, shop/b"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

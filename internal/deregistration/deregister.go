@@ -153,8 +153,8 @@ func stays(content snapshotv1.VolumeSnapshotContent) bool { return !snapshot.Gon
 // left returns the names of the objects that Drain waits for. A retained volume may be left without
 // a claim. left is a pure function.
 func (l *leaving) left() string {
-	return listed(kind{len(l.bound), "claim", some(l.bound)}, kind{len(l.volumes), "volume", some(l.volumes)},
-		kind{len(l.snapshots), "snapshot", someOf(rootsOf(l.snapshots))})
+	return listed(kind{len(l.bound), "claim", firstObjects(l.bound)}, kind{len(l.volumes), "volume", firstObjects(l.volumes)},
+		kind{len(l.snapshots), "snapshot", firstNames(rootsOf(l.snapshots))})
 }
 
 // kind counts the objects of one kind, and names some of them.
@@ -317,7 +317,7 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 			l.remaining(), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
 		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
-			"the deregistration would evict %s in the member (%s). To confirm it, set this annotation on the registration: %s=%s", text.Count(l.running(), "Pod"), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
+			"the deregistration would evict %s in the member (%s). To confirm it, set this annotation on the registration: %s=%s", text.Count(l.running(), "Pod"), firstObjects(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
 	case evictPods:
 		return r.evict(ctx, cr, l)
 	case withdrawClaims:
@@ -328,11 +328,11 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	case waitForLeaves:
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
 			"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member by setting this annotation on the registration: %s=true",
-			text.Count(len(l.leaves), "Pod"), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
+			text.Count(len(l.leaves), "Pod"), firstNames(l.leaves), v1alpha1.AnnotationForceDeregister))
 	case waitForPlacements:
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
 			"the host does not record that the member has the disk of %s (%s): the host was restored, or somebody removed annotation %s. Xylem restores the record, if necessary after the confirmation that condition Connected or the claims' conditions ask for. To leave the disks in the member instead, after which these claims get new, empty disks in other members, set this annotation on the registration: %s=true",
-			text.Count(len(l.lacking), "claim"), someOf(l.lacking), v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationForceDeregister))
+			text.Count(len(l.lacking), "claim"), firstNames(l.lacking), v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationForceDeregister))
 	case releaseVolumes:
 		if err := r.releaseSnapshots(ctx, cr, l.snapshots, l.forced); err != nil {
 			return err
@@ -557,7 +557,7 @@ func withdrawn(claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistra
 
 // withdrawing describes the claims and promises that are being withdrawn, and what blocks this.
 func (l *leaving) withdrawing() string {
-	what := "withdrawing " + listed(kind{len(l.unbound), "claim", some(l.unbound)}, kind{len(l.promises), "promise", some(l.promises)})
+	what := "withdrawing " + listed(kind{len(l.unbound), "claim", firstObjects(l.unbound)}, kind{len(l.promises), "promise", firstObjects(l.promises)})
 	if l.suspended {
 		what += ". Xylem deletes nothing in the member until an admin confirms the restore that condition Connected reports"
 	}
@@ -709,7 +709,7 @@ func (r *Leaver) reportOn(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 		case err == nil:
 		case unwritable(claim, err):
 			rejected(claim, err)
-		case len(errs) < someNames:
+		case len(errs) < text.NamesListed:
 			errs = append(errs, err)
 		}
 	}
@@ -730,25 +730,19 @@ func (r *Leaver) writer(cr *v1alpha1.ClusterRegistration) *guarded.Root {
 	return guarded.NewRoot(r.Client, cr.Name, guarded.HostOnly{})
 }
 
-// some returns the names of the first few objects in a list.
-func some[T any, P interface {
+// firstObjects returns the names of the first few objects in a list.
+func firstObjects[T any, P interface {
 	*T
 	client.Object
 }](objects []T) string {
-	names := make([]string, 0, someNames+1)
-	for i := range objects[:min(len(objects), someNames+1)] {
+	names := make([]string, 0, len(objects))
+	for i := range objects {
 		obj := P(&objects[i])
 		names = append(names, strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/"))
 	}
-	return someOf(names)
+	return firstNames(names)
 }
 
-const someNames = 5
-
-// someOf joins the first few names.
-func someOf(names []string) string {
-	if len(names) > someNames {
-		return strings.Join(names[:someNames], ", ") + ", …"
-	}
-	return strings.Join(names, ", ")
+func firstNames(names []string) string {
+	return text.FirstNames(names, text.NamesListed, ", ")
 }

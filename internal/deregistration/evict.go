@@ -37,7 +37,7 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 		if err == nil {
 			continue
 		}
-		if len(errs) < someNames {
+		if len(errs) < text.NamesListed {
 			errs = append(errs, fmt.Errorf("evict Pod %s/%s: %w", pod.Namespace, pod.Name, err))
 		}
 		if apierrors.IsTooManyRequests(err) {
@@ -60,10 +60,10 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 func evicting(pods []corev1.Pod, blocked, failed []string) string {
 	var parts []string
 	if len(blocked) > 0 {
-		parts = append(parts, fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s)", text.Count(len(blocked), "Pod"), someOf(blocked)))
+		parts = append(parts, fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s)", text.Count(len(blocked), "Pod"), firstNames(blocked)))
 	}
 	if len(failed) > 0 {
-		parts = append(parts, fmt.Sprintf("the eviction of %s fails (%s)", text.Count(len(failed), "Pod"), someOf(failed)))
+		parts = append(parts, fmt.Sprintf("the eviction of %s fails (%s)", text.Count(len(failed), "Pod"), firstNames(failed)))
 	}
 	if len(parts) > 0 {
 		message := strings.Join(parts, ", and ") + ". Xylem retries"
@@ -72,7 +72,7 @@ func evicting(pods []corev1.Pod, blocked, failed []string) string {
 		}
 		return message
 	}
-	return fmt.Sprintf("waiting for %s to end in the member (%s)", text.Count(len(pods), "Pod"), some(pods))
+	return fmt.Sprintf("waiting for %s to end in the member (%s)", text.Count(len(pods), "Pod"), firstObjects(pods))
 }
 
 // end evicts a Pod. In a lost member, it also completes the deletion, after the final status, as

@@ -92,7 +92,7 @@ type Fleet struct {
 	supervisors map[string]*supervisor
 	// removed contains the members whose link has ended because it is no longer needed.
 	removed map[string]bool
-	waker   route.Waker
+	changes route.Trigger
 	failed  chan error
 }
 
@@ -336,6 +336,6 @@ func (f *Fleet) leaves() client.ListOption {
 
 // Source enqueues a request with a registration's name whenever the state of its member
 // changes.
-func (f *Fleet) Source() source.Source { return f.waker.Source() }
+func (f *Fleet) Source() source.Source { return f.changes.Source() }
 
-func (f *Fleet) notify(name string) { f.waker.Wake(name) }
+func (f *Fleet) notify(name string) { f.changes.Enqueue(name) }

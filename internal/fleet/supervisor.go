@@ -153,12 +153,12 @@ func (s *supervisor) enter(c *member.Connection, fence *fencing.Fence, kubeconfi
 
 // setToken records when the current token expires. The caller holds the lock.
 func (s *supervisor) setToken(token string) {
-	said, _ := access.ParseToken(token)
-	s.state.TokenExpires = said.Expires
-	if said.Expires.IsZero() {
+	parsed, _ := access.ParseToken(token)
+	s.state.TokenExpires = parsed.Expires
+	if parsed.Expires.IsZero() {
 		metrics.TokenExpires.DeleteLabelValues(s.name)
 	} else {
-		metrics.TokenExpires.WithLabelValues(s.name).Set(float64(said.Expires.Unix()))
+		metrics.TokenExpires.WithLabelValues(s.name).Set(float64(parsed.Expires.Unix()))
 	}
 	s.fleet.notify(s.name)
 }

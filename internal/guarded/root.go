@@ -34,16 +34,16 @@ import (
 type Root struct {
 	writer
 	// pace limits the bytes of written statuses.
-	pace pacing.Bytes
+	pace pacing.ByteRate
 	// changes limits how often the member makes Xylem change host objects.
-	changes *pacing.Each
+	changes *pacing.ObjectRate
 }
 
 // NewRoot creates the writer for one member. cluster is the registration's name.
 func NewRoot(c client.Client, cluster string, guard Guard) *Root {
 	w := newWriter(c, cluster, results.Root, guard)
-	w.turns = pacing.NewTurns()
-	return &Root{writer: w, pace: pacing.NewBytes(), changes: pacing.NewChanges()}
+	w.concurrency = pacing.NewConcurrencyLimit()
+	return &Root{writer: w, pace: pacing.NewByteRate(), changes: pacing.NewChanges()}
 }
 
 // ApplyStatus applies an actor's part of the status of a user's Pod or claim. seen is the state on

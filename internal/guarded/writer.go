@@ -20,8 +20,8 @@ type writer struct {
 	guard   Guard
 	cluster string
 	side    results.Side
-	// turns limits the number of concurrent writes. nil means no limit.
-	turns *pacing.Turns
+	// concurrency limits the number of concurrent writes. nil means no limit.
+	concurrency *pacing.ConcurrencyLimit
 	// overwritten rejects writes whose preconditions cannot hold.
 	overwritten overwritten.Writes
 }
@@ -30,10 +30,10 @@ func newWriter(c client.Client, cluster string, side results.Side, guard Guard) 
 	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: overwritten.New(clock.RealClock{})}
 }
 
-// begin waits for a turn, and then checks that the write is allowed. The returned function ends
-// the turn.
+// begin waits until the write may begin, and then checks that it is allowed. Call the returned function when the write
+// has ended.
 func (w *writer) begin(ctx context.Context) (func(), error) {
-	end, err := w.turns.Take(ctx)
+	end, err := w.concurrency.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("wait for earlier writes to the %s: %w", w.side.Cluster(), err)
 	}

@@ -118,16 +118,16 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	if err != nil {
 		return err
 	}
-	gate := backlog.New(clock.RealClock{}, o.ClaimsInProgress)
-	if err := gate.Setup(ctx, mgr.GetCache()); err != nil {
+	claims := backlog.New(clock.RealClock{}, o.ClaimsInProgress)
+	if err := claims.Setup(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	w := wiring{
 		asking: asking, mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
-		book: account.NewBook(), mirrors: account.NewMirrors(mgr.GetCache(), live), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
+		orphans: account.NewOrphanTracker(), stuck: account.NewStuckDeletions(), mirrors: account.NewMirrors(mgr.GetCache(), live), latency: account.NewProvisioningLatency(clock.RealClock{}), backlog: claims, classes: reflection.NewMemberClasses(),
 		snapshots: route.NewOptional(), clock: clock.RealClock{}, inventories: orphan.NewSlots(),
 	}
-	if err := w.add(ctx); err != nil {
+	if err := w.add(); err != nil {
 		return err
 	}
 	for name, check := range map[string]func(string, healthz.Checker) error{"healthz": mgr.AddHealthzCheck, "readyz": mgr.AddReadyzCheck} {

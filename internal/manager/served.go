@@ -21,15 +21,15 @@ const (
 // served waits until the host serves a kind, because its CRD may be applied together with the
 // manager.
 func served(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersionKind) error {
-	told := false
+	logged := false
 	err := wait.PollUntilContextTimeout(ctx, servedLook, servedWait, true, func(context.Context) (bool, error) {
 		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if !meta.IsNoMatchError(err) {
 			return err == nil, err
 		}
-		if !told {
+		if !logged {
 			ctrl.Log.Info("waiting until the host serves the kind: its CustomResourceDefinition is not established yet", "kind", kind.String())
-			told = true
+			logged = true
 		}
 		return false, nil
 	})

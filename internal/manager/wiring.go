@@ -18,7 +18,6 @@ import (
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/controller/awaymember"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
-	"github.com/xylem-io/xylem/internal/controller/claimtrace"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/hostclaim"
 	"github.com/xylem-io/xylem/internal/controller/hostservice"
@@ -75,11 +74,12 @@ type wiring struct {
 	options  options.Options
 	router   *route.Router
 	identity string
-	book     *account.Book
+	orphans  *account.OrphanTracker
+	stuck    *account.StuckDeletions
 	mirrors  *account.Mirrors
-	passages *account.Passages
-	gate     *backlog.Gate
-	classes  *reflection.Book
+	latency  *account.ProvisioningLatency
+	backlog  *backlog.Queue
+	classes  *reflection.MemberClasses
 	// snapshots are the host's snapshots, if the host serves them.
 	snapshots *route.Optional
 	clock     clock.Clock
@@ -90,8 +90,6 @@ type wiring struct {
 	// others returns the other members in the fleet. add sets it when it creates the fleet.
 	others      func(context.Context, mirror.Member) ([]placing.Other, error)
 	inventories orphan.Slots
-	// exports exports the traces of claims. It is nil without a tracing endpoint.
-	exports *claimtrace.Exports
 }
 
 // recorder returns the recorder for events on host objects.
@@ -100,16 +98,13 @@ func (w *wiring) recorder() events.EventRecorder {
 }
 
 // add adds the host's controllers, and the fleet, which runs the members' controllers.
-func (w *wiring) add(ctx context.Context) error {
+func (w *wiring) add() error {
 	w.client = rejection.OfHost(w.mgr.GetClient(), w.recorder(), w.clock, rejection.Patience(w.options.FenceDuration))
-	if err := w.traces(ctx); err != nil {
-		return err
-	}
 	if err := w.mgr.Add(w.revision); err != nil {
 		return fmt.Errorf("add the monitor of the host's revision: %w", err)
 	}
-	if err := w.mgr.Add(w.gate); err != nil {
-		return fmt.Errorf("add the gate for claims: %w", err)
+	if err := w.mgr.Add(w.backlog); err != nil {
+		return fmt.Errorf("add the queue of claims: %w", err)
 	}
 	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.serveSnapshots)); err != nil {
 		return fmt.Errorf("add the check whether the host serves snapshots: %w", err)
@@ -117,7 +112,7 @@ func (w *wiring) add(ctx context.Context) error {
 	w.records = &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
 		Client: w.client, Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: w.records,
-		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
+		HostID: w.host.id, Namespace: w.options.Namespace, Orphans: w.orphans, Stuck: w.stuck, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
 		ReportPlaced: rootpvc.SetPlacedOfLeaving,
 	}
 	fleet := w.fleet(registrations.Admit)
@@ -146,7 +141,7 @@ func (w *wiring) add(ctx context.Context) error {
 		awaymember.AttachmentName: &awaymember.AttachmentReconciler{Client: w.client, Fleet: fleet, Clock: clock.RealClock{}},
 		waitingpod.Name:           &waitingpod.Reconciler{Client: w.client, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Clock: clock.RealClock{}},
 		promise.Name:              &promise.Reconciler{Client: w.client, Recorder: recorder, Clock: clock.RealClock{}},
-		reflectedclass.Name:       &reflectedclass.Reconciler{Client: w.client, Recorder: recorder, Book: w.classes},
+		reflectedclass.Name:       &reflectedclass.Reconciler{Client: w.client, Recorder: recorder, Classes: w.classes},
 		source.Name:               &source.Reconciler{Client: w.client, Namespace: w.options.Namespace, Snapshots: w.snapshots},
 		hostsnapshot.Name:         &hostsnapshot.Reconciler{Client: w.client, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: w.records, Clock: clock.RealClock{}},
 		hostvolume.Name:           &hostvolume.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Records: w.records},
@@ -157,7 +152,7 @@ func (w *wiring) add(ctx context.Context) error {
 		}
 	}
 	if err := w.mgr.Add(&stuck.Watcher{
-		Client: w.client, Recorder: recorder, Book: w.book, Clock: clock.RealClock{}, After: w.options.StuckAfter, Snapshots: w.snapshots,
+		Client: w.client, Recorder: recorder, Deletions: w.stuck, Inventoried: w.orphans.Changed(), Clock: clock.RealClock{}, After: w.options.StuckAfter, Snapshots: w.snapshots,
 	}); err != nil {
 		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
 	}
@@ -170,7 +165,7 @@ func (w *wiring) add(ctx context.Context) error {
 // session adds the controllers of one member to its link.
 func (w *wiring) session(_ context.Context, link *member.Link) error {
 	sizes, sharer := &exhausted.Sizes{}, sharing.New(link)
-	volumes := observe.Options{Book: w.book, NominatedNode: w.options.Nominates(w.host.version), SilentAfter: w.options.SilentAfter, UnusedPromises: observe.NewUnusedPromises()}
+	volumes := observe.Options{Orphans: w.orphans, NominatedNode: w.options.Nominates(w.host.version), SilentAfter: w.options.SilentAfter, UnusedPromises: observe.NewUnusedPromises()}
 	for _, setup := range []func(*member.Link) error{
 		leafnamespace.Setup,
 		func(link *member.Link) error {
@@ -179,7 +174,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: w.options.Namespace, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, Others: w.others})
+			return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: w.options.Namespace, Mirrors: w.mirrors, Latency: w.latency, Backlog: w.backlog, Others: w.others})
 		},
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.options.Nominates(w.host.version), Mirrors: w.mirrors, Sharer: sharer})
@@ -193,25 +188,19 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return rootsnapshot.Setup(link, w.records)
 		},
 		func(link *member.Link) error {
-			return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book, SilentAfter: w.options.SilentAfter})
+			return leafsnapshot.Setup(link, leafsnapshot.Options{Orphans: w.orphans, SilentAfter: w.options.SilentAfter})
 		},
 		leafpod.Setup,
-		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
+		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Latency: w.latency}) },
 		func(link *member.Link) error {
 			return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: w.mirrors})
 		},
 		func(link *member.Link) error {
-			return orphan.Setup(link, orphan.Options{Book: w.book, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace, Slots: w.inventories})
+			return orphan.Setup(link, orphan.Options{Orphans: w.orphans, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace, Slots: w.inventories})
 		},
-		func(link *member.Link) error { return stuck.Setup(link, w.book) },
+		func(link *member.Link) error { return stuck.Setup(link, w.stuck) },
 		virtualnode.SetupCapacity,
 		leafevent.Setup,
-		func(link *member.Link) error {
-			if w.exports == nil {
-				return nil
-			}
-			return claimtrace.Setup(link, w.exports)
-		},
 		func(link *member.Link) error {
 			if w.nodeAPI == nil {
 				return nil

@@ -162,9 +162,9 @@ var versions = regexp.MustCompile(`^v?[0-9]+\.[0-9]+[0-9A-Za-z.+_-]{0,56}$`)
 // node show the version.
 const UnknownVersion = "unknown"
 
-func versionOf(said string) string {
-	if versions.MatchString(said) {
-		return said
+func versionOf(reported string) string {
+	if versions.MatchString(reported) {
+		return reported
 	}
 	return UnknownVersion
 }

@@ -55,7 +55,7 @@ func (c *Credentials) Request(ctx context.Context, by guarded.Actor, of access.T
 // issuer may differ: an admin may change it, and the API server accepts tokens from the old issuer
 // for some time (kube-apiserver: --service-account-issuer).
 func (c *Credentials) Verify(ctx context.Context, of access.Token, token string) error {
-	if said, ok := access.ParseToken(token); !ok || said.Namespace != of.Namespace || said.Account != of.Account {
+	if parsed, ok := access.ParseToken(token); !ok || parsed.Namespace != of.Namespace || parsed.Account != of.Account {
 		return access.Problemf(v1alpha1.ReasonUnauthorized, "the member issued a token for an account other than \"%s/%s\". Run `kubectl xylem register` for this registration again", of.Namespace, of.Account)
 	}
 	other, err := c.Connection.with(token)

@@ -17,7 +17,7 @@ type Optional struct {
 
 	mu      sync.Mutex
 	problem *mirror.Refusal
-	waker   route.Waker
+	changes route.Trigger
 }
 
 // NewOptional returns an Optional whose state is unknown.
@@ -41,15 +41,15 @@ func (o *Optional) Fail(problem *mirror.Refusal) {
 	o.problem = problem
 	o.mu.Unlock()
 	if changed {
-		o.waker.Wake("")
+		o.changes.Enqueue("")
 	}
 }
 
 // Serve starts the sources, and enqueues the waiting requests.
 func (o *Optional) Serve(c cache.Cache) {
 	o.Optional.Serve(c)
-	o.waker.Wake("")
+	o.changes.Enqueue("")
 }
 
 // Changes returns a source that enqueues the requests whenever the problem changes.
-func (o *Optional) Changes(requests route.ByName) source.Source { return o.waker.SourceOf(requests) }
+func (o *Optional) Changes(requests route.ByName) source.Source { return o.changes.SourceOf(requests) }

@@ -16,8 +16,8 @@ type Rejections struct {
 	mu sync.Mutex
 	// why has an entry for each namespace that was tried and still exists in a cluster. It is nil if
 	// the member does not reject the namespace.
-	why   map[string]*mirror.Refusal
-	waker route.Waker
+	why     map[string]*mirror.Refusal
+	changes route.Trigger
 }
 
 // Of returns why the member rejects the creation of a namespace, or nil.
@@ -27,18 +27,18 @@ func (r *Rejections) Of(namespace string) *mirror.Refusal {
 	return r.why[namespace]
 }
 
-// Tried reports whether leaf_namespace has handled a namespace since the link started.
-func (r *Rejections) Tried(namespace string) bool {
+// Attempted reports whether leaf_namespace has handled a namespace since the link started.
+func (r *Rejections) Attempted(namespace string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, tried := r.why[namespace]
-	return tried
+	_, attempted := r.why[namespace]
+	return attempted
 }
 
 // Set records why the member rejects the creation of a namespace. nil means that it does not.
 func (r *Rejections) Set(namespace string, why *mirror.Refusal) {
 	if r.set(namespace, why) {
-		r.waker.Wake(namespace)
+		r.changes.Enqueue(namespace)
 	}
 }
 
@@ -63,4 +63,6 @@ func (r *Rejections) set(namespace string, why *mirror.Refusal) bool {
 }
 
 // Changes returns a source that enqueues the requests for a namespace whenever its record changes.
-func (r *Rejections) Changes(requests route.ByName) source.Source { return r.waker.SourceOf(requests) }
+func (r *Rejections) Changes(requests route.ByName) source.Source {
+	return r.changes.SourceOf(requests)
+}

@@ -22,7 +22,7 @@ type News struct {
 	last  *lru.Cache
 }
 
-type told struct {
+type emitted struct {
 	what any
 	at   time.Time
 }
@@ -34,15 +34,15 @@ func New(c clock.PassiveClock) *News { return &News{c, lru.New(capacity)} }
 // event about this state, or that event is too old. It also returns when the next one is due, because
 // a reconcile replaces the delay that an earlier one requested.
 func (n *News) Due(state lru.Key, what any) (due bool, again time.Duration) {
-	if again := n.Told(state, what); again > 0 {
+	if again := n.DueIn(state, what); again > 0 {
 		return false, again
 	}
-	n.last.Add(state, told{what, n.clock.Now()})
+	n.last.Add(state, emitted{what, n.clock.Now()})
 	return true, Again
 }
 
-// Told returns when an event is due, or 0 if it is due now.
-func (n *News) Told(state lru.Key, what any) time.Duration {
+// DueIn returns when an event is due, or 0 if it is due now.
+func (n *News) DueIn(state lru.Key, what any) time.Duration {
 	last, known := n.remembered(state, what)
 	if !known {
 		return 0
@@ -54,16 +54,16 @@ func (n *News) Told(state lru.Key, what any) time.Duration {
 func (n *News) Lasted(state lru.Key, what any) time.Duration {
 	last, known := n.remembered(state, what)
 	if !known {
-		last = told{what, n.clock.Now()}
+		last = emitted{what, n.clock.Now()}
 		n.last.Add(state, last)
 	}
 	return n.clock.Since(last.at)
 }
 
 // remembered returns what is remembered about a state, if it is still the same.
-func (n *News) remembered(state lru.Key, what any) (told, bool) {
+func (n *News) remembered(state lru.Key, what any) (emitted, bool) {
 	value, _ := n.last.Get(state)
-	last, known := value.(told)
+	last, known := value.(emitted)
 	return last, known && last.what == what
 }
 

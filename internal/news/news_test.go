@@ -16,7 +16,7 @@ func TestDue(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: the event %q about %q is due: %t, want %t", when, what, state, got, want)
 		}
-		if left := n.Told(state, what); again != left || again <= 0 {
+		if left := n.DueIn(state, what); again != left || again <= 0 {
 			t.Errorf("%s: the event %q about %q is due again in %v, want %v", when, what, state, again, left)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package reflection decides which member classes are published in the host under their own names.
-// Book contains the members' classes as last read from a synced cache. A View compares them with
+// MemberClasses contains the members' classes as last read from a synced cache. A View compares them with
 // registrations and host classes, and decides for each class which registrations offer it and how
 // the host class should look. The package writes nothing and does not block: the reflected_class
 // controller acts on its decisions, and cluster_registration reports which classes are not

@@ -63,9 +63,9 @@ func published(name string, terms Terms, by ...int) *storagev1.StorageClass {
 }
 
 func view(seen map[int][]Class, registrations ...v1alpha1.ClusterRegistration) View {
-	v := View{Book: NewBook(), Registrations: registrations}
+	v := View{Classes: NewMemberClasses(), Registrations: registrations}
 	for n, classes := range seen {
-		v.Book.Note(fmt.Sprintf("m%d", n), Seen{ClusterID: fmt.Sprintf("id-%d", n), Classes: classes})
+		v.Classes.Note(fmt.Sprintf("m%d", n), Seen{ClusterID: fmt.Sprintf("id-%d", n), Classes: classes})
 	}
 	return v
 }
@@ -208,7 +208,7 @@ func TestSelectionIsCurrent(t *testing.T) {
 	cr := registration(1)
 	v := view(map[int][]Class{1: {class("a", del, true), class("b", del, true)}}, cr)
 	offers := func() []string {
-		selected, known := v.Book.selectionOf(&cr)
+		selected, known := v.Classes.selectionOf(&cr)
 		if !known {
 			return nil
 		}
@@ -228,13 +228,13 @@ func TestSelectionIsCurrent(t *testing.T) {
 		{"the selector changes", func() { selecting("tier", "b")(&cr); cr.Generation++ }, []string{"b"}},
 		{"the registration is re-created", func() { cr.Spec.Storage.Reflect.Selector, cr.UID, cr.Generation = nil, "later", 1 }, []string{"a", "b"}},
 		{"the member changes", func() {
-			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(0, 0)})
+			v.Classes.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(0, 0)})
 		}, []string{"a", "b", "c"}},
 		{"the grace period has passed", func() {
-			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(60, 0)})
+			v.Classes.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(60, 0)})
 		}, []string{"c"}},
 		{"the registration records another cluster", func() { cr.Status.ClusterID = "later" }, nil},
-		{"the member is removed", func() { cr.Status.ClusterID = "id-1"; v.Book.Forget("m1") }, nil},
+		{"the member is removed", func() { cr.Status.ClusterID = "id-1"; v.Classes.Forget("m1") }, nil},
 	} {
 		step.do()
 		if diff := cmp.Diff(step.want, offers()); diff != "" {
@@ -245,7 +245,7 @@ func TestSelectionIsCurrent(t *testing.T) {
 
 // Note reports only changes, so that it does not enqueue controllers unnecessarily.
 func TestNoteReportsChanges(t *testing.T) {
-	book := NewBook()
+	book := NewMemberClasses()
 	for _, step := range []struct {
 		name, cluster string
 		classes       []Class
@@ -324,7 +324,7 @@ func TestOffersOutliveChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := registration(1, atMost(1))
-			book, at := NewBook(), time.Unix(0, 0)
+			book, at := NewMemberClasses(), time.Unix(0, 0)
 			for i, s := range steps {
 				at = at.Add(s.after)
 				news, again := book.Note("m1", Seen{ClusterID: "id-1", Classes: s.classes, Published: s.published, At: at})

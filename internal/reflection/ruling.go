@@ -8,11 +8,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // View is the input for rulings.
 type View struct {
-	Book *Book
+	Classes *MemberClasses
 	// Registrations are all registrations of the host.
 	Registrations []v1alpha1.ClusterRegistration
 }
@@ -73,7 +74,7 @@ func (v View) offer(cr *v1alpha1.ClusterRegistration, name string, host *storage
 	if !Reflects(cr) {
 		return Terms{}, false
 	}
-	selected, known := v.Book.selectionOf(cr)
+	selected, known := v.Classes.selectionOf(cr)
 	if !known {
 		return keptBy(cr, host)
 	}
@@ -109,7 +110,7 @@ func (v View) Names(registration string, host []storagev1.StorageClass) []string
 		if v.Registrations[i].Name != registration {
 			continue
 		}
-		if selected, known := v.Book.selectionOf(&v.Registrations[i]); known {
+		if selected, known := v.Classes.selectionOf(&v.Registrations[i]); known {
 			for name := range selected.offers {
 				names = append(names, name)
 			}
@@ -142,7 +143,7 @@ type Summary struct {
 // Summarize summarizes the rulings on a registration's classes. It returns false until the member
 // has been observed. host returns the host class with a name, or nil.
 func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string) *storagev1.StorageClass) (Summary, bool) {
-	selected, known := v.Book.selectionOf(cr)
+	selected, known := v.Classes.selectionOf(cr)
 	if !known {
 		return Summary{}, false
 	}
@@ -168,17 +169,14 @@ func (s Summary) Condition() (ok bool, reason, message string) {
 	if len(s.Problems) == 0 {
 		message = "the member has no class that the selector matches"
 		if len(s.Published) > 0 {
-			message = fmt.Sprintf("published classes of the member (%d): %s", len(s.Published), some(s.Published))
+			message = fmt.Sprintf("published classes of the member (%d): %s", len(s.Published), text.FirstNames(s.Published, text.NamesListed, ", "))
 		}
 		return true, v1alpha1.ReasonReflected, message
 	}
-	said := make([]string, 0, namedAtMost)
-	for _, problem := range s.Problems[:min(len(s.Problems), namedAtMost)] {
-		said = append(said, problem.Message)
+	problems := make([]string, 0, len(s.Problems))
+	for _, problem := range s.Problems {
+		problems = append(problems, problem.Message)
 	}
-	message = fmt.Sprintf("published classes of the member: %d. Not published: %s", len(s.Published), strings.Join(said, "; "))
-	if more := len(s.Problems) - len(said); more > 0 {
-		message += fmt.Sprintf("; and %d more", more)
-	}
+	message = fmt.Sprintf("published classes of the member: %d. Not published: %s", len(s.Published), text.FirstNames(problems, text.NamesListed, "; "))
 	return false, s.Problems[0].Reason, message
 }

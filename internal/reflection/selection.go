@@ -72,7 +72,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 	if len(over) > 0 {
 		slices.Sort(over)
 		s.problems = append(s.problems, Problem{v1alpha1.ReasonTooManyClasses, fmt.Sprintf(
-			"%s (%s), because more classes match than spec.storage.reflect.max (%d) allows. Raise the maximum, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), some(over), limit(cr))})
+			"%s (%s), because more classes match than spec.storage.reflect.max (%d) allows. Raise the maximum, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), text.FirstNames(over, text.NamesListed, ", "), limit(cr))})
 	}
 	return s
 }
@@ -83,14 +83,4 @@ func limit(cr *v1alpha1.ClusterRegistration) int {
 		return v1alpha1.DefaultMaxReflected
 	}
 	return int(cr.Spec.Storage.Reflect.Max)
-}
-
-// namedAtMost is the maximum number of class names in a message.
-const namedAtMost = 5
-
-func some(names []string) string {
-	if len(names) <= namedAtMost {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:namedAtMost], ", "), len(names)-namedAtMost)
 }

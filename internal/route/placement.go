@@ -14,15 +14,15 @@ import (
 // Placement contains the fields of a root or leaf claim that determine where its volume is or will
 // be.
 type Placement struct {
-	uid, owner                       types.UID
-	root                             string
-	deleting                         bool
-	volume                           string
-	selected, placed, steered, tried string
-	problem                          mirror.Refusal
-	reporter                         mirror.Reporter
-	kept                             bool
-	copied                           corev1.PersistentVolumeClaimPhase
+	uid, owner                              types.UID
+	root                                    string
+	deleting                                bool
+	volume                                  string
+	selected, placed, reassigned, attempted string
+	problem                                 mirror.Refusal
+	reporter                                mirror.Reporter
+	kept                                    bool
+	copied                                  corev1.PersistentVolumeClaimPhase
 }
 
 // PlacementOf returns the Placement of a claim, for Of.
@@ -30,7 +30,7 @@ func PlacementOf(claim *corev1.PersistentVolumeClaim) Placement {
 	p := Placement{
 		uid: claim.UID, owner: ptr.Deref(metav1.GetControllerOfNoCopy(claim), metav1.OwnerReference{}).UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,
 		selected: claim.Annotations[AnnSelectedNode], placed: claim.Annotations[v1alpha1.AnnotationPlacedIn],
-		steered: claim.Annotations[v1alpha1.AnnotationSteeredTo], tried: claim.Annotations[v1alpha1.AnnotationTried],
+		reassigned: claim.Annotations[v1alpha1.AnnotationSteeredTo], attempted: claim.Annotations[v1alpha1.AnnotationTried],
 		problem: ptr.Deref(report.ClaimProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), reporter: mirror.ReporterOf(claim), kept: report.PromiseKept(claim),
 	}
 	if claim.Annotations[v1alpha1.AnnotationCopyOf] != "" {

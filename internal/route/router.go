@@ -87,7 +87,7 @@ func (r *Router) route(ctx context.Context, kinds []client.Object) error {
 		if err != nil {
 			return fmt.Errorf("route %T: get the informer: %w", object, err)
 		}
-		tell := toolscache.ResourceEventHandlerFuncs{
+		handlers := toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(obj any) { r.deliver(nil, stateOf(obj)) },
 			UpdateFunc: r.update,
 			DeleteFunc: func(obj any) { r.deliver(stateOf(obj), nil) },
@@ -100,12 +100,12 @@ func (r *Router) route(ctx context.Context, kinds []client.Object) error {
 			// An informer for several namespaces has no indexer.
 			state := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, byOwners)
 			r.has(object, state)
-			tell = keeping(state, tell)
+			handlers = keeping(state, handlers)
 		}
 		if err != nil {
 			return fmt.Errorf("route %T: add indexers: %w", object, err)
 		}
-		if _, err := found.AddEventHandler(tell); err != nil {
+		if _, err := found.AddEventHandler(handlers); err != nil {
 			return fmt.Errorf("route %T: add a handler: %w", object, err)
 		}
 	}

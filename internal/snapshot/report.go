@@ -130,12 +130,12 @@ func Away(registration string, since time.Time) *mirror.Refusal {
 
 // Announce emits an event about a problem on the VolumeSnapshot, if one is due. It returns when the next
 // one is due, or 0.
-func (s *Observed) Announce(recorder events.EventRecorder, told *news.News, problem *mirror.Refusal) time.Duration {
+func (s *Observed) Announce(recorder events.EventRecorder, emitted *news.News, problem *mirror.Refusal) time.Duration {
 	if problem == nil || s.Root == nil {
-		told.Forget(s.Host.UID)
+		emitted.Forget(s.Host.UID)
 		return 0
 	}
-	due, again := told.Due(s.Host.UID, problem.Message)
+	due, again := emitted.Due(s.Host.UID, problem.Message)
 	if due {
 		recorder.Eventf(s.Root, nil, corev1.EventTypeWarning, problem.Reason, "Snapshot", "%s", problem.Message)
 	}

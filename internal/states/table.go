@@ -176,20 +176,20 @@ func (t *Table[S]) Problems() []string {
 	used := map[Step]bool{None: true}
 	untold := func(f Fact[S]) bool { return f.text == "" }
 	t.each(func(s *Section[S], i int, r *Row[S]) {
-		say := func(format string, args ...any) {
+		addProblem := func(format string, args ...any) {
 			wrong = append(wrong, fmt.Sprintf("row %d of %q ", i, s.Title)+fmt.Sprintf(format, args...))
 		}
 		if slices.ContainsFunc(s.When, untold) || slices.ContainsFunc(r.When, untold) {
-			say("has a condition without a text")
+			addProblem("has a condition without a text")
 		}
 		if (r.Step == None) == (r.Until == "") {
-			say("must have either a step or a wait, but has step %q and wait %q", r.Step, r.Until)
+			addProblem("must have either a step or a wait, but has step %q and wait %q", r.Step, r.Until)
 		}
 		if r.Phase == "" || r.Owner == "" && r.Phase != t.Otherwise {
-			say("must have a phase and an owner, but has phase %q and owner %q", r.Phase, r.Owner)
+			addProblem("must have a phase and an owner, but has phase %q and owner %q", r.Phase, r.Owner)
 		}
 		if r.Report != nil && r.Reasons == "" {
-			say("reports without a reason")
+			addProblem("reports without a reason")
 		}
 		used[r.Step] = true
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Name is the name of a step. The names must not change, because trace spans also use them.
+// Name is the name of a step. The names must not change, because the output of `kubectl xylem why` contains them.
 type Name string
 
 // The steps, in order.

@@ -73,7 +73,6 @@ metrics:
   dashboard: {enabled: true, annotations: {folder: Storage}}
 healthPort: 9081
 pprofPort: 6060
-tracing: {endpoint: "collector.monitoring:4317", insecure: true, samplingRatio: 0.1}
 nodeAPI: {port: 10251, sessions: 500, memberSessions: 100, idleTimeout: 1h, certificate: {secretName: node-api}}
 networkPolicy: {metricsFrom: [{podSelector: {}}], extraEgress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}
 storageClasses:

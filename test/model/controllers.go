@@ -248,10 +248,10 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 // addTo adds a controller to a link. The controller has no state in memory.
 func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]placing.Other, error)) error {
 	mirrors := account.NewMirrors(cached(hostSide), live(hostSide))
-	volumes := observe.Options{Book: account.NewBook(), SilentAfter: rootpvc.DefaultSilentAfter, UnusedPromises: observe.NewUnusedPromises()}
+	volumes := observe.Options{Orphans: account.NewOrphanTracker(), SilentAfter: rootpvc.DefaultSilentAfter, UnusedPromises: observe.NewUnusedPromises()}
 	switch name {
 	case rootpvc.Name:
-		return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: system, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}, backlog.DefaultLimit), Others: others})
+		return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: system, Mirrors: mirrors, Latency: account.NewProvisioningLatency(clock.RealClock{}), Backlog: backlog.New(clock.RealClock{}, backlog.DefaultLimit), Others: others})
 	case rootpv.Name:
 		return rootpv.Setup(link, volumes, &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
 	case leafpv.Name:

@@ -13,6 +13,7 @@
 //	change_table_test.go      the table "To change X, edit Y" names paths and identifiers that exist
 //	style_test.go             messages follow the style guide
 //	idioms_test.go            no text contains phrases that read as translated
+//	names_test.go             identifiers have no word that the style guide replaces, and short ones have a reason
 //
 // # Messages
 //

@@ -28,8 +28,6 @@ const (
 // unwatchedReads lists the reads that need no watch, each with the reason. An unnecessary exception
 // fails the test.
 var unwatchedReads = map[unwatchedRead]string{
-	{"claimtrace.reconciler", access{leafSide, "PersistentVolume"}}: "the volume of a leaf claim that is itself watched",
-
 	{"capacity.reconciler", access{hostSide, "ClusterRegistration"}}: "only its name and UID, for the owner reference: the Link ends with the registration",
 
 	{"clusterregistration.Reconciler", access{hostSide, "StorageClass"}}: "for the condition ClassesReflected: reflected_class watches the classes, and the record that both share enqueues the registration",

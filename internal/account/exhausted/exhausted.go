@@ -15,9 +15,9 @@ import (
 // class. It is kept in memory and lives as long as the Link. After a restart, the next volume that
 // fails records its size again. The zero value is ready for use.
 type Sizes struct {
-	mu     sync.Mutex
-	failed map[string][]failure
-	waker  route.Waker
+	mu      sync.Mutex
+	failed  map[string][]failure
+	changes route.Trigger
 }
 
 // failure is a size that a driver rejected, and the time when the record expires.
@@ -41,7 +41,7 @@ func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time
 		e.failed = map[string][]failure{}
 	}
 	e.failed[memberClass] = append(kept, news)
-	e.waker.Wake(memberClass)
+	e.changes.Enqueue(memberClass)
 }
 
 // impliedBy reports whether other excludes all sizes that f excludes, for at least as long as f.
@@ -74,7 +74,7 @@ func (e *Sizes) Forget(memberClass string) {
 	defer e.mu.Unlock()
 	if _, has := e.failed[memberClass]; has {
 		delete(e.failed, memberClass)
-		e.waker.Wake(memberClass)
+		e.changes.Enqueue(memberClass)
 	}
 }
 
@@ -92,10 +92,10 @@ func (e *Sizes) Met(memberClass string, size resource.Quantity) {
 	if len(kept) == 0 {
 		delete(e.failed, memberClass)
 	}
-	e.waker.Wake(memberClass)
+	e.changes.Enqueue(memberClass)
 }
 
 // SourceOf enqueues the requests that a function returns for a member class's name, whenever the
 // class's failures change. An expiring limit enqueues nothing: the controller must check again at
 // the time that Limit returned.
-func (e *Sizes) SourceOf(requests route.ByName) source.Source { return e.waker.SourceOf(requests) }
+func (e *Sizes) SourceOf(requests route.ByName) source.Source { return e.changes.SourceOf(requests) }

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // survey contains the host's objects that belong to a member.
@@ -121,9 +122,5 @@ func keys[T any, P interface {
 
 // shown returns the first few names.
 func shown(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + ", …"
-	}
-	return strings.Join(names, ", ")
+	return text.FirstNames(names, text.NamesListed, ", ")
 }

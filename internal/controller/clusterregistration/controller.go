@@ -53,12 +53,13 @@ type Reconciler struct {
 	// Records contains the host's record of each member, which names the owning registration and the
 	// released volumes.
 	Records *hostrecord.Records
-	// Book tracks the members' orphans and stuck deletions.
-	Book *account.Book
+	// Orphans and Stuck contain the members' orphans and stuck deletions.
+	Orphans *account.OrphanTracker
+	Stuck   *account.StuckDeletions
 	// ReportPlaced sets or removes the Placed conditions of claims when their cluster is deregistered.
 	ReportPlaced deregistration.ReportPlaced
 	// Classes contains the StorageClasses of the members.
-	Classes *reflection.Book
+	Classes *reflection.MemberClasses
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 	// Clock is the wall clock.
@@ -93,7 +94,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) erro
 		Watches(&corev1.Pod{}, route.After(countDelay, r.restrictingOfPod), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Of(runningOf)))).
 		Watches(&corev1.Namespace{}, route.After(countDelay, r.restricting), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
 		WatchesRawSource(fleet.Source()).
-		WatchesRawSource(r.Book.Source()).
+		WatchesRawSource(r.Orphans.Source()).
+		WatchesRawSource(r.Stuck.Source()).
 		WatchesRawSource(r.Classes.Changes()).
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(countDelay, r.ofObject))).
 		WithEventFilter(route.Changed()).
@@ -108,7 +110,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, &registration); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Fleet.Remove(request.Name)
-			r.Book.Forget(request.Name)
+			r.Orphans.Forget(request.Name)
+			r.Stuck.Forget(request.Name)
 			r.Classes.Forget(request.Name)
 			return reconcile.Result{}, nil
 		}

@@ -32,7 +32,7 @@ func (r *Reconciler) reflected(ctx context.Context, cr *v1alpha1.ClusterRegistra
 	for i := range classes.Items {
 		named[classes.Items[i].Name] = &classes.Items[i]
 	}
-	view := reflection.View{Book: r.Classes, Registrations: registrations.Items}
+	view := reflection.View{Classes: r.Classes, Registrations: registrations.Items}
 	summary, known := view.Summarize(cr, func(name string) *storagev1.StorageClass { return named[name] })
 	if !known {
 		return nil, nil

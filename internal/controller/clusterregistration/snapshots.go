@@ -24,7 +24,7 @@ func (r *Reconciler) snapshots(ctx context.Context, cr *v1alpha1.ClusterRegistra
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionSnapshotsAccounted)
 		return nil, nil
 	}
-	orphans := r.Book.Snapshots(cr.Name)
+	orphans := r.Orphans.Snapshots(cr.Name)
 	counts := v1alpha1.SnapshotCounts{Orphaned: cr.Status.Snapshots.Orphaned}
 	if cr.Status.ClusterID != "" {
 		contents, err := index.SnapshotsIn(ctx, r.Client, cr.Status.ClusterID)

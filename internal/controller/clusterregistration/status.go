@@ -28,7 +28,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if err != nil {
 		return err
 	}
-	orphans := r.Book.Orphans(cr.Name)
+	orphans := r.Orphans.Orphans(cr.Name)
 	counts, err := r.count(cr)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if !state.LastRestored.IsZero() {
 		cr.Status.LastRestored = ptr.To(metav1.NewTime(state.LastRestored))
 	}
-	all := append(conditions.Main(state, nodes.ReadyCondition(node, cr), override), conditions.Accounted(orphans, &cr.Status), conditions.Progressing(r.Book.Stuck(cr.Name)))
+	all := append(conditions.Main(state, nodes.ReadyCondition(node, cr), override), conditions.Accounted(orphans, &cr.Status), conditions.Progressing(r.Stuck.Stuck(cr.Name)))
 	all = append(all, reflected...)
 	snapshots, err := r.snapshots(ctx, cr)
 	if err != nil {

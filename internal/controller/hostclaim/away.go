@@ -39,7 +39,7 @@ func placedAway(o observed) decision {
 			if m.Leaving {
 				remedy = "annotate its ClusterRegistration, which is being deleted,"
 			}
-			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim, so no other member may provision one. Wait until the member is connected again. Or delete the claim: Xylem then deletes the volume once the member is connected. If the member is lost permanently, %s with %s=true",
+			return eventWith(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim, so no other member may provision one. Wait until the member is connected again. Or delete the claim: Xylem then deletes the volume once the member is connected. If the member is lost permanently, %s with %s=true",
 				m.Registration, remedy, v1alpha1.AnnotationForceDeregister)
 		}
 	}
@@ -61,7 +61,7 @@ func (o observed) lost(m registered.Member, timeout time.Duration) decision {
 	}
 	wait := since.Add(timeout).Sub(o.now)
 	if wait > 0 {
-		d := say(v1alpha1.ReasonMemberAway, "the scheduler chose member %q, which is not connected, so Xylem has created nothing there. If the member is still not connected after %s, Xylem lets the scheduler choose again", m.Registration, timeout)
+		d := eventWith(v1alpha1.ReasonMemberAway, "the scheduler chose member %q, which is not connected, so Xylem has created nothing there. If the member is still not connected after %s, Xylem lets the scheduler choose again", m.Registration, timeout)
 		d.again = wait
 		return d
 	}

@@ -52,7 +52,7 @@ type Reconciler struct {
 	// Namespace is the manager's namespace, which contains the CSIStorageCapacities.
 	Namespace string
 	// Classes records the members' classes.
-	Classes *reflection.Book
+	Classes *reflection.MemberClasses
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 

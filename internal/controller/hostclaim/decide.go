@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/text"
 )
-
-// namedAtMost is the maximum number of members that a message names, because an event's note is
-// limited to 1,024 bytes.
-const namedAtMost = 5
 
 // selection classifies the node that is selected for a claim.
 type selection int
@@ -70,7 +66,7 @@ type decision struct {
 	again        time.Duration // 0 to wait for the next event
 }
 
-func say(reason, format string, args ...any) decision {
+func eventWith(reason, format string, args ...any) decision {
 	return decision{reason: reason, note: fmt.Sprintf(format, args...)}
 }
 
@@ -94,13 +90,13 @@ func decide(o observed) decision {
 	var refusal *mirror.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		return say(refusal.Reason, "%s", refusal.Message)
+		return eventWith(refusal.Reason, "%s", refusal.Message)
 	case err != nil:
-		return say(v1alpha1.ReasonClassInvalid, "%v", err)
+		return eventWith(v1alpha1.ReasonClassInvalid, "%v", err)
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
 		return o.promised()
 	case !hostclass.WaitsForConsumer(o.class):
-		return say(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s. The mode of a class is immutable, so create another class",
+		return eventWith(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s. The mode of a class is immutable, so create another class",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
 	}
 	if o.bySource() {
@@ -111,7 +107,7 @@ func decide(o observed) decision {
 		return decision{} // the populator binds the claim, to a volume that it fills
 	}
 	if d.reason == "" && o.selected == none && hostclass.NamedOnlyByAnnotation(o.claim) {
-		return say(v1alpha1.ReasonClassInvalid, "only the annotation %s names StorageClass %q, which makes kube-scheduler 1.37 panic. Run `%s`",
+		return eventWith(v1alpha1.ReasonClassInvalid, "only the annotation %s names StorageClass %q, which makes kube-scheduler 1.37 panic. Run `%s`",
 			corev1.BetaStorageClassAnnotation, o.class.Name, hostclass.NameInField(o.claim.Namespace, o.claim.Name, o.class.Name))
 	}
 	return d
@@ -150,7 +146,7 @@ func (o observed) volumeNotFound() decision {
 			away = append(away, m.Registration)
 		}
 	}
-	d := say(v1alpha1.ReasonVolumeNotFound, "PersistentVolume %q, which the claim names, does not exist. If a member has an orphan with this name (status.orphans of its ClusterRegistration), the claim's events report why the claim is not bound to it. "+
+	d := eventWith(v1alpha1.ReasonVolumeNotFound, "PersistentVolume %q, which the claim names, does not exist. If a member has an orphan with this name (status.orphans of its ClusterRegistration), the claim's events report why the claim is not bound to it. "+
 		"Otherwise, create the PersistentVolume, or delete the claim, and create it again with another spec.volumeName, or without one to get a new volume%s",
 		o.claim.Spec.VolumeName, others("members that are not connected may have such an orphan:", away))
 	d.again = missingAgain
@@ -173,7 +169,7 @@ func (o observed) promised() decision {
 	if refusal == nil {
 		return decision{}
 	}
-	return say(refusal.Reason, "%s", refusal.Message)
+	return eventWith(refusal.Reason, "%s", refusal.Message)
 }
 
 // unsourced returns the decision for a claim whose member the scheduler chooses.
@@ -192,7 +188,7 @@ func (o observed) unsourced(timeout time.Duration) decision {
 }
 
 func unselected(o observed, format string, args ...any) decision {
-	d := say(v1alpha1.ReasonSelectedNode, "node %q was selected for the claim, %s. Xylem removes the annotation selected-node, so that another node can be selected",
+	d := eventWith(v1alpha1.ReasonSelectedNode, "node %q was selected for the claim, %s. Xylem removes the annotation selected-node, so that another node can be selected",
 		o.claim.Annotations[route.AnnSelectedNode], fmt.Sprintf(format, args...))
 	d.unselect = true
 	return d
@@ -232,12 +228,12 @@ func unplaced(o observed) decision {
 	switch {
 	case len(offering)+len(lacking)+len(unpublished)+connecting > 0:
 	case len(rules) > 1 && len(rules) == len(refusing): // each member rejects the namespace by its own rule
-		return say(refusal.Reason, "no member can provision the claim: %s. Use another namespace, or ask an admin to change spec.namespaces of a ClusterRegistration, or the namespace's labels%s",
+		return eventWith(refusal.Reason, "no member can provision the claim: %s. Use another namespace, or ask an admin to change spec.namespaces of a ClusterRegistration, or the namespace's labels%s",
 			some(rules, "; "), others("not connected:", away))
 	case refusal != nil: // the scheduler does not observe the refusal, and would choose one of these members
-		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same applies to", refusing[1:]), others("not connected:", away))
+		return eventWith(refusal.Reason, "%s%s%s", refusal.Message, others("the same applies to", refusing[1:]), others("not connected:", away))
 	default:
-		return say(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s). `kubectl get clusterregistrations` shows the causes", some(away, ", "))
+		return eventWith(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s). `kubectl get clusterregistrations` shows the causes", some(away, ", "))
 	}
 	return partlyOffered(o, offering, lacking, unpublished, away)
 }
@@ -245,9 +241,9 @@ func unplaced(o observed) decision {
 // withoutMembers reports that no member can get claims.
 func (o observed) withoutMembers() decision {
 	if len(o.leaving) > 0 {
-		return say(v1alpha1.ReasonMemberLeaving, "every registered member is being deregistered: volumes of StorageClass %q exist only in members. Register a member", o.class.Name)
+		return eventWith(v1alpha1.ReasonMemberLeaving, "every registered member is being deregistered: volumes of StorageClass %q exist only in members. Register a member", o.class.Name)
 	}
-	return say(v1alpha1.ReasonNoMembers, "no member is registered: volumes of StorageClass %q exist only in members. Create a ClusterRegistration", o.class.Name)
+	return eventWith(v1alpha1.ReasonNoMembers, "no member is registered: volumes of StorageClass %q exist only in members. Create a ClusterRegistration", o.class.Name)
 }
 
 // partlyOffered reports which members lack the class, or its capacity in the host, if this may keep
@@ -257,17 +253,17 @@ func partlyOffered(o observed, offering, lacking, unpublished, away []string) de
 	case !o.stuck || len(lacking)+len(unpublished) == 0:
 		return decision{}
 	case len(lacking) == 0:
-		return say(v1alpha1.ReasonCapacityUnpublished, "a Pod that uses this claim cannot be scheduled, and the host has no CSIStorageCapacity of StorageClass %q for some members that have the class (%s). If this does not change soon, see the events of these ClusterRegistrations%s%s",
+		return eventWith(v1alpha1.ReasonCapacityUnpublished, "a Pod that uses this claim cannot be scheduled, and the host has no CSIStorageCapacity of StorageClass %q for some members that have the class (%s). If this does not change soon, see the events of these ClusterRegistrations%s%s",
 			o.class.Name, some(unpublished, ", "), others("offered by", offering), others("not connected:", away))
 	}
 	for _, name := range unpublished {
 		lacking = append(lacking, fmt.Sprintf("member %q has the class, but no CSIStorageCapacity in the host (see the events of its ClusterRegistration)", name))
 	}
 	if len(offering) == 0 {
-		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class in a member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[3]s",
+		return eventWith(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class in a member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[3]s",
 			o.class.Name, some(lacking, "; "), others("not connected:", away))
 	}
-	return say(v1alpha1.ReasonNotOffered, "a Pod that uses this claim cannot be scheduled, and only some members offer StorageClass %q (%s): %s. If the Pod needs a member without the class, create the class in that member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[4]s",
+	return eventWith(v1alpha1.ReasonNotOffered, "a Pod that uses this claim cannot be scheduled, and only some members offer StorageClass %q (%s): %s. If the Pod needs a member without the class, create the class in that member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[4]s",
 		o.class.Name, some(offering, ", "), some(lacking, "; "), others("not connected:", away))
 }
 
@@ -280,8 +276,5 @@ func others(what string, names []string) string {
 
 // some joins the first few names, and appends the number of the rest.
 func some(names []string, separator string) string {
-	if len(names) <= namedAtMost {
-		return strings.Join(names, separator)
-	}
-	return fmt.Sprintf("%s%sand %d more", strings.Join(names[:namedAtMost], separator), separator, len(names)-namedAtMost)
+	return text.FirstNames(names, text.NamesListed, separator)
 }

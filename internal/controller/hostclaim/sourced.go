@@ -86,19 +86,19 @@ func (o observed) bySource() bool {
 func (o observed) sourced() decision {
 	at := o.locate()
 	if at.Refusal != nil {
-		return say(at.Refusal.Reason, "%s", at.Refusal.Message)
+		return eventWith(at.Refusal.Reason, "%s", at.Refusal.Message)
 	}
 	has := func(m registered.Member) bool { return m.ClusterID == at.ClusterID }
 	i := slices.IndexFunc(o.members, has)
 	if leaving := slices.IndexFunc(o.leaving, has); i < 0 && leaving >= 0 {
-		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in member %q, which is being deregistered. Register the member again, or delete this claim", o.source.Of, o.leaving[leaving].Registration)
+		return eventWith(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in member %q, which is being deregistered. Register the member again, or delete this claim", o.source.Of, o.leaving[leaving].Registration)
 	}
 	if i < 0 {
-		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
+		return eventWith(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
 	}
 	m := o.members[i]
 	if lost(m) {
-		return say(v1alpha1.ReasonMemberAway, "member %q, which has the claim's data source, %s, is not connected. Xylem continues when the member is connected again; `kubectl describe clusterregistration %s` shows the cause",
+		return eventWith(v1alpha1.ReasonMemberAway, "member %q, which has the claim's data source, %s, is not connected. Xylem continues when the member is connected again; `kubectl describe clusterregistration %s` shows the cause",
 			m.Registration, o.source.Of, m.Registration)
 	}
 	if answer := m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: o.kind()}); answer.Refusal != nil {
@@ -106,15 +106,15 @@ func (o observed) sourced() decision {
 		if reason == v1alpha1.ReasonClassKeepsOff {
 			reason = v1alpha1.ReasonSourceElsewhere
 		}
-		return say(reason, "the claim can only be created in member %q, which has %s: %s", m.Registration, o.source.Of, answer.Refusal.Message)
+		return eventWith(reason, "the claim can only be created in member %q, which has %s: %s", m.Registration, o.source.Of, answer.Refusal.Message)
 	}
 	if _, offered := m.Largest[o.class.Name]; !offered && m.Connected && o.stuck {
 		class, rule := m.ClassFor(o.class)
 		if o.has(m.Registration, class) {
-			return say(v1alpha1.ReasonCapacityUnpublished, "the claim can only be created in member %q, which has %s, but the host has no CSIStorageCapacity of StorageClass %q for this member. If this does not change soon, see the events of `kubectl describe clusterregistration %s`",
+			return eventWith(v1alpha1.ReasonCapacityUnpublished, "the claim can only be created in member %q, which has %s, but the host has no CSIStorageCapacity of StorageClass %q for this member. If this does not change soon, see the events of `kubectl describe clusterregistration %s`",
 				m.Registration, o.source.Of, o.class.Name, m.Registration)
 		}
-		return say(v1alpha1.ReasonNotOffered, "the claim can only be created in member %q, which has %s, but no StorageClass %q (by %s). Create the class in that member, map the class of the claim to another one in the ClusterRegistration (spec.storage.classes), or delete this claim and use the class of its source",
+		return eventWith(v1alpha1.ReasonNotOffered, "the claim can only be created in member %q, which has %s, but no StorageClass %q (by %s). Create the class in that member, map the class of the claim to another one in the ClusterRegistration (spec.storage.classes), or delete this claim and use the class of its source",
 			m.Registration, o.source.Of, class, rule)
 	}
 	return o.podsElsewhere(m)
@@ -134,7 +134,7 @@ func (o observed) podsElsewhere(m registered.Member) decision {
 		}
 		obstacles = append(obstacles, fmt.Sprintf("Pod %q cannot run there, because %s", w.pod.Name, why))
 	}
-	return say(v1alpha1.ReasonSourceElsewhere, "the claim can only be created in member %q, which has %s: %s. Change the Pod, or use a source in another member",
+	return eventWith(v1alpha1.ReasonSourceElsewhere, "the claim can only be created in member %q, which has %s: %s. Change the Pod, or use a source in another member",
 		m.Registration, o.source.Of, some(obstacles, "; "))
 }
 

@@ -59,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || service == nil || !selects(service) {
 		return reconcile.Result{}, err
 	}
-	if again := r.news.Told(service.UID, nil); again > 0 {
+	if again := r.news.DueIn(service.UID, nil); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	pod, registration, err := r.inMember(ctx, service)
@@ -113,7 +113,7 @@ func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 	var services corev1.ServiceList
 	err = r.Client.List(ctx, &services, client.InNamespace(pod.Namespace), index.ReadOnly)
 	return route.RequestsFor(ctx, services.Items, err, func(service *corev1.Service) bool {
-		return r.news.Told(service.UID, nil) == 0 && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
+		return r.news.DueIn(service.UID, nil) == 0 && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 	})
 }
 

@@ -66,8 +66,8 @@ func (r *Reconciler) begin() {
 	r.once.Do(func() { r.root, r.news = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), news.New(r.Clock) })
 }
 
-// told returns the events that were emitted.
-func (r *Reconciler) told() *news.News {
+// emittedEvents returns the events that were emitted.
+func (r *Reconciler) emittedEvents() *news.News {
 	r.begin()
 	return r.news
 }
@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	plan := lifecycle.Next(s)
 	if plan.Owner != lifecycle.HostSnapshot {
-		r.told().Forget(s.Host.UID)
+		r.emittedEvents().Forget(s.Host.UID)
 		return reconcile.Result{}, nil
 	}
 	if plan.Step != lifecycle.None {
@@ -195,7 +195,7 @@ func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan life
 			}
 		}
 	}
-	return s.Announce(r.Recorder, r.told(), plan.Report), nil
+	return s.Announce(r.Recorder, r.emittedEvents(), plan.Report), nil
 }
 
 func named(uid types.UID) []reconcile.Request {

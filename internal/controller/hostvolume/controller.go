@@ -3,6 +3,7 @@ package hostvolume
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -44,6 +45,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Records stores which volumes were abandoned.
 	Records *hostrecord.Records
+
+	once sync.Once
+	root *guarded.Root
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;patch
@@ -88,9 +92,16 @@ func (r *Reconciler) reportStray(ctx context.Context, pv *corev1.PersistentVolum
 	return err
 }
 
+// writer returns the client that writes to the host. All requests share it, because it limits the rate of writes, and
+// remembers which states they replaced.
+func (r *Reconciler) writer() *guarded.Root {
+	r.once.Do(func() { r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{}) })
+	return r.root
+}
+
 // act takes the step that the plan has for this controller.
 func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step lifecycle.Step) error {
-	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	host := r.writer()
 	switch step {
 	case lifecycle.None:
 		return nil

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/internal/guarded/pacing"
 )
@@ -22,13 +21,6 @@ const (
 	memberRate  = 5
 )
 
-// budget limits the writes for each root, and for all roots of the member.
-type budget struct{ *pacing.Each }
-
-func newBudget() budget {
-	return budget{pacing.NewEach(rate.NewLimiter(memberRate, memberBurst), budgetBurst, budgetRefill)}
+func newBudget() *pacing.ObjectRate {
+	return pacing.NewObjectRate(rate.NewLimiter(memberRate, memberBurst), budgetBurst, budgetRefill)
 }
-
-// spend takes one write from a root's budget and from the member's. It returns false, and takes
-// nothing, if one of them is used up.
-func (b budget) spend(root types.UID, now time.Time) bool { return b.Take(root, now) == 0 }

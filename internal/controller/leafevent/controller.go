@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/pacing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -36,7 +37,8 @@ const (
 type reconciler struct {
 	*member.Link
 	written *lru.Cache // UID of the leaf event -> written
-	budget  budget
+	// budget limits the writes for each root, and for all roots of the member.
+	budget *pacing.ObjectRate
 }
 
 // written is the last write of an event and its time.
@@ -85,7 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{RequeueAfter: pause}, nil
 		}
 	}
-	if !r.budget.spend(o.root.GetUID(), o.now) {
+	if r.budget.Take(o.root.GetUID(), o.now) > 0 {
 		return reconcile.Result{RequeueAfter: budgetRefill}, nil
 	}
 	if err := r.repeat(ctx, repeated(o)); err != nil {

@@ -190,17 +190,17 @@ func TestNameOf(t *testing.T) {
 func TestBudget(t *testing.T) {
 	b := newBudget()
 	for i := range budgetBurst {
-		if !b.spend("root", now) {
+		if b.Take("root", now) > 0 {
 			t.Fatalf("write %d is rejected", i+1)
 		}
 	}
-	if b.spend("root", now) {
+	if b.Take("root", now) == 0 {
 		t.Error("a write beyond the burst is allowed")
 	}
-	if !b.spend("other", now) {
+	if b.Take("other", now) > 0 {
 		t.Error("the events of one root use up the budget of another")
 	}
-	if !b.spend("root", now.Add(budgetRefill)) {
+	if b.Take("root", now.Add(budgetRefill)) > 0 {
 		t.Error("the budget is not refilled")
 	}
 }
@@ -210,7 +210,7 @@ func TestBudgetOfTheMember(t *testing.T) {
 	b := newBudget()
 	spent := func(at time.Time) (n int) {
 		for i := range 2 * pacing.Tracked {
-			if b.spend(types.UID(strconv.Itoa(i)), at) {
+			if b.Take(types.UID(strconv.Itoa(i)), at) == 0 {
 				n++
 			}
 		}

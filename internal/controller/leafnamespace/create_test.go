@@ -104,7 +104,7 @@ func TestForgetRejection(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "shop"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Rejections.Of("shop"); got != nil || r.Rejections.Tried("shop") {
+	if got := r.Rejections.Of("shop"); got != nil || r.Rejections.Attempted("shop") {
 		t.Errorf("still recorded: %v", got)
 	}
 }

@@ -53,7 +53,7 @@ func Setup(link *member.Link) error {
 	r := &reconciler{Link: link, ended: lru.New(remembered), news: news.New(link.Clock)}
 	return link.Controller(Name, workers, r,
 		link.LeafSource(&corev1.Pod{}, r.ofLeaf, r.follow()),
-		urgency.Unhurried(turns, link.RootSource(&corev1.Pod{}, member.SameKey, r.here)),
+		urgency.Unhurried(onlyNodeOrDeletionChanged, link.RootSource(&corev1.Pod{}, member.SameKey, r.here)),
 		link.RootSource(&corev1.PersistentVolume{}, r.ofPromise, route.VolumeChanged),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofUnmet),
 	)
@@ -68,9 +68,11 @@ func (r *reconciler) here(before, after client.Object) bool {
 
 // turns marks the binding and the deletion of a root Pod as urgent. Changes to the status are not
 // urgent, because this controller makes them.
-var turns = urgency.WhenChanged(func(pod *corev1.Pod) turn { return turn{pod.Spec.NodeName, pod.DeletionTimestamp != nil} })
+var onlyNodeOrDeletionChanged = urgency.WhenChanged(func(pod *corev1.Pod) nodeAndDeletion {
+	return nodeAndDeletion{pod.Spec.NodeName, pod.DeletionTimestamp != nil}
+})
 
-type turn struct {
+type nodeAndDeletion struct {
 	node     string
 	deleting bool
 }

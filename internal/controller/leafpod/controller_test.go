@@ -139,7 +139,7 @@ func TestAwaitsBinding(t *testing.T) {
 			}
 			after := tc.root.DeepCopy()
 			after.Status.Phase, after.DeletionTimestamp = corev1.PodFailed, &metav1.Time{}
-			if !turns(t.Context(), tc.root, after) {
+			if !onlyNodeOrDeletionChanged(t.Context(), tc.root, after) {
 				t.Error("the root's deletion does not enqueue it immediately")
 			}
 			if got := r.here(tc.root, after); got != tc.want {
@@ -150,7 +150,7 @@ func TestAwaitsBinding(t *testing.T) {
 			}
 			bound := after.DeepCopy()
 			bound.Spec.NodeName = here.NodeName
-			if !r.here(after, bound) || !turns(t.Context(), nil, bound) {
+			if !r.here(after, bound) || !onlyNodeOrDeletionChanged(t.Context(), nil, bound) {
 				t.Error("the root's binding does not enqueue it immediately")
 			}
 		})

@@ -97,7 +97,7 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 	}
 	u := &unmet{claim: claim, problem: problem, timeout: class.PlacementTimeout}
 	u.until = later(since, root.CreationTimestamp.Time).Add(class.PlacementTimeout + cut)
-	if !u.alreadyTried(root, m) {
+	if !u.hasFailedPod(root, m) {
 		u.until = later(u.until, time.Unix(report.TriedOf(claim).Until, 0))
 	}
 	return u
@@ -105,39 +105,39 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// alreadyTried reports whether the claim records that this member failed a Pod after this one was
+// hasFailedPod reports whether the claim records that this member failed a Pod after this one was
 // created. If so, this Pod does not wait for the backoff: it is older than the failed one, or the
 // manager stopped after it wrote the record, but before it wrote this Pod's status.
-func (u *unmet) alreadyTried(root *corev1.Pod, m mirror.Member) bool {
-	tried := report.TriedOf(u.claim)
-	return tried.Has(m.ClusterID) && root.CreationTimestamp.Unix() < tried.Moved
+func (u *unmet) hasFailedPod(root *corev1.Pod, m mirror.Member) bool {
+	record := report.TriedOf(u.claim)
+	return record.Has(m.ClusterID) && root.CreationTimestamp.Unix() < record.Moved
 }
 
-// tried returns the record for the claim when a Pod fails in this member, or false if the claim
+// recordOfFailure returns the record for the claim when a Pod fails in this member, or false if the claim
 // already has it. A round ends when no other member is left, and also when the scheduler has
 // selected this member again. The backoff after a round doubles each time, which limits how many
 // Pods an owner creates needlessly.
-func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
-	if u.alreadyTried(root, m) {
+func (u *unmet) recordOfFailure(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
+	if u.hasFailedPod(root, m) {
 		return report.Tried{}, false
 	}
-	tried := report.TriedOf(u.claim).Begin(now)
-	again := tried.Has(m.ClusterID)
-	tried = tried.With(m, u.problem)
-	tried.Moved = now.Unix()
-	if again || !slices.ContainsFunc(u.others, func(id string) bool { return !tried.Has(id) }) {
-		tried = tried.End(now, u.timeout)
+	record := report.TriedOf(u.claim).Begin(now)
+	again := record.Has(m.ClusterID)
+	record = record.With(m, u.problem)
+	record.Moved = now.Unix()
+	if again || !slices.ContainsFunc(u.others, func(id string) bool { return !record.Has(id) }) {
+		record = record.End(now, u.timeout)
 	}
-	return tried, true
+	return record, true
 }
 
 // note records on the claim that this member failed the Pod.
 func (r *reconciler) note(ctx context.Context, o observed) error {
-	tried, news := o.unmet.tried(o.root, r.Member, o.now)
+	record, news := o.unmet.recordOfFailure(o.root, r.Member, o.now)
 	if !news {
 		return nil
 	}
-	text, err := tried.Annotation()
+	text, err := record.Annotation()
 	if err != nil {
 		return err
 	}

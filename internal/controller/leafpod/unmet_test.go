@@ -80,20 +80,20 @@ func TestTriedPauses(t *testing.T) {
 				u := &unmet{claim: claim, problem: &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}, timeout: timeout, others: tc.others}
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}}
 				at = later(at.Add(timeout+cut), time.Unix(report.TriedOf(claim).Until, 0))
-				tried, news := u.tried(pod, here, at)
+				record, news := u.recordOfFailure(pod, here, at)
 				var pause time.Duration
-				if tried.Until != 0 {
-					pause = time.Unix(tried.Until, 0).Sub(at)
+				if record.Until != 0 {
+					pause = time.Unix(record.Until, 0).Sub(at)
 				}
 				if !news || pause != want {
 					t.Fatalf("Pod %d: a new record is %v, the backoff is %s, want %s", i, news, pause, want)
 				}
-				text, err := tried.Annotation()
+				text, err := record.Annotation()
 				if err != nil {
 					t.Fatal(err)
 				}
 				claim.Annotations[v1alpha1.AnnotationTried] = text
-				if _, news := u.tried(pod, here, at.Add(time.Second)); news {
+				if _, news := u.recordOfFailure(pod, here, at.Add(time.Second)); news {
 					t.Fatalf("Pod %d is recorded twice", i)
 				}
 			}

@@ -171,7 +171,7 @@ func controller(m mirror.Member, host, leaf *cluster) (*reconciler, *events.Fake
 		Link: &member.Link{Member: m, Host: host, HostLive: host, Cache: cached{cluster: leaf}, Live: leaf, Recorder: recorder,
 			Root: guarded.NewRoot(host, m.Registration, guarded.HostOnly{}),
 			Leaf: guarded.NewLeaf(leaf, m.HostID, m.Registration, guarded.HostOnly{})},
-		Options: Options{Options: observe.Options{Book: account.NewBook()}, Mirrors: account.NewMirrors(host, host)},
+		Options: Options{Options: observe.Options{Orphans: account.NewOrphanTracker()}, Mirrors: account.NewMirrors(host, host)},
 	}, recorder
 }
 

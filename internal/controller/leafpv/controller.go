@@ -45,7 +45,7 @@ type reconciler struct {
 
 // Options configures the controller.
 type Options struct {
-	// Options contains the Book, which also records volumes that may be orphans.
+	// Options contains the OrphanTracker, which also records volumes that may be orphans.
 	observe.Options
 	// Mirrors contains the host PVs that were created for claims.
 	Mirrors *account.Mirrors
@@ -82,14 +82,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if s == nil {
-		r.Book.Gone(r.Registration, request.Name)
+		r.Orphans.Gone(r.Registration, request.Name)
 		again, err := r.missing(ctx, request.Name)
 		return reconcile.Result{RequeueAfter: again}, err
 	}
 	r.forget(s)
 	again := r.reportImports(s)
 	plan := lifecycle.Next(s)
-	r.Book.SetCandidate(r.Registration, request.Name, suspicious(s, plan))
+	r.Orphans.SetCandidate(r.Registration, request.Name, mayBeOrphan(s, plan))
 	result, err := r.proceed(ctx, s, plan)
 	result.RequeueAfter = route.Sooner(result.RequeueAfter, again)
 	return result, err
@@ -106,9 +106,9 @@ func (r *reconciler) forget(s *volume.Observed) {
 	}
 }
 
-// suspicious reports whether, according to the caches, a volume may have no root. If so, live reads
+// mayBeOrphan reports whether, according to the caches, a volume may have no root. If so, live reads
 // of all volumes must decide.
-func suspicious(s *volume.Observed, plan lifecycle.Plan) bool {
+func mayBeOrphan(s *volume.Observed, plan lifecycle.Plan) bool {
 	if plan.Phase == lifecycle.Surplus || s.Stamped && s.Root == nil && s.Host == nil && plan.By(lifecycle.LeafPV) == lifecycle.None {
 		return true
 	}

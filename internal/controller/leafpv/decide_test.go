@@ -502,7 +502,7 @@ func TestSuspicious(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := observedOf(t, tc.there)
-			if got := suspicious(s, lifecycle.Next(s)); got != tc.want {
+			if got := mayBeOrphan(s, lifecycle.Next(s)); got != tc.want {
 				t.Errorf("suspicious: %v", got)
 			}
 		})
@@ -514,7 +514,7 @@ func TestSuspicious(t *testing.T) {
 func TestSuspicionEndsWithTheVolume(t *testing.T) {
 	host, leaf := clusters(t, seen(stamped, rootGone))
 	r, _ := controller(here, host, leaf)
-	suspicions := r.Book.Suspicions(here.Registration)
+	suspicions := r.Orphans.ResetCandidates(here.Registration)
 	reconciled := func(want bool) {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), named("pv-1")[0]); err != nil {

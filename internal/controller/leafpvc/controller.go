@@ -39,15 +39,15 @@ type reconciler struct {
 
 // Options contains what the controllers of all members share.
 type Options struct {
-	// Passages measures provisioning latency. This controller's event handlers record when root and
+	// Latency measures provisioning latency. This controller's event handlers record when root and
 	// leaf are observed to be bound, before the claim waits in a queue.
-	Passages *account.Passages
+	Latency *account.ProvisioningLatency
 }
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o}
-	o.Passages.Expect(link.Registration)
+	o.Latency.Expect(link.Registration)
 	return link.Controller(Name, workers, r,
 		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf, route.Concerning(ofStatus))),
 		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot, ofStatus)),
@@ -89,7 +89,7 @@ func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.
 		return nil
 	}
 	if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
-		r.Passages.LeafBound(r.Registration, origin.UID)
+		r.Latency.LeafBound(r.Registration, origin.UID)
 	}
 	return member.SameKey(ctx, obj)
 }
@@ -101,7 +101,7 @@ func (r *reconciler) ofRoot(ctx context.Context, obj client.Object) []reconcile.
 		return nil
 	}
 	if !hostpv.NamesPromise(root.Spec.VolumeName) {
-		r.Passages.HostBound(r.Registration, root.UID)
+		r.Latency.HostBound(r.Registration, root.UID)
 	}
 	return member.SameKey(ctx, obj)
 }
@@ -114,7 +114,7 @@ func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcil
 		return nil
 	}
 	if _, _, _, fulfilled := hostpv.LeafOf(pv); fulfilled && hostpv.IsPromise(pv) {
-		r.Passages.HostBound(r.Registration, pv.Spec.ClaimRef.UID)
+		r.Latency.HostBound(r.Registration, pv.Spec.ClaimRef.UID)
 	}
 	return []reconcile.Request{{NamespacedName: hostpv.ClaimKey(pv)}}
 }

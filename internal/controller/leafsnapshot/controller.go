@@ -36,8 +36,8 @@ type reconciler struct {
 
 // Options contains what the controllers of all members share.
 type Options struct {
-	// Book is the orphan tracker. The controller notifies it of possible orphans.
-	Book *account.Book
+	// Orphans is the orphan tracker. The controller notifies it of possible orphans.
+	Orphans *account.OrphanTracker
 	// SilentAfter is how long a member's snapshot-controller and csi-snapshotter may take to respond
 	// before they are reported.
 	SilentAfter time.Duration
@@ -58,14 +58,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if s == nil {
-		if len(r.Book.Snapshots(r.Registration).Found) > 0 {
-			r.Book.RequestAccount(r.Registration) // one of the orphans may be gone
+		if len(r.Orphans.Snapshots(r.Registration).Found) > 0 {
+			r.Orphans.RequestAccount(r.Registration) // one of the orphans may be gone
 		}
 		return reconcile.Result{}, nil
 	}
 	plan := lifecycle.Next(s)
 	if s.Host == nil && plan.By(lifecycle.LeafSnapshot) == lifecycle.None && plan.Phase == lifecycle.Orphaned {
-		r.Book.RequestAccount(r.Registration)
+		r.Orphans.RequestAccount(r.Registration)
 	}
 	if step := plan.By(lifecycle.LeafSnapshot); step != lifecycle.None {
 		return reconcile.Result{}, r.act(ctx, s, step)

@@ -96,7 +96,7 @@ func newBackoff() wait.Backoff {
 
 func (r *renewer) run(ctx context.Context) error {
 	for {
-		pause := r.turn(ctx)
+		pause := r.checkToken(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -105,8 +105,8 @@ func (r *renewer) run(ctx context.Context) error {
 	}
 }
 
-// turn checks the token once, and returns the delay until the next check.
-func (r *renewer) turn(ctx context.Context) time.Duration {
+// checkToken checks the token once, and returns the delay until the next check.
+func (r *renewer) checkToken(ctx context.Context) time.Duration {
 	// Read from the cache first. If a renewal is due, read live, because the cache may not contain the
 	// last write yet.
 	seen, err := r.observe(ctx, r.cached)
@@ -184,8 +184,8 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	if err := r.credentials.Verify(ctx, d.token, token); err != nil {
 		return time.Time{}, err
 	}
-	said, _ := access.ParseToken(token)
-	if err := lasting(r.registration, said, d.token, r.credentials.Now(), r.options.After); err != nil {
+	claims, _ := access.ParseToken(token)
+	if err := lasting(r.registration, claims, d.token, r.credentials.Now(), r.options.After); err != nil {
 		return time.Time{}, err
 	}
 	kubeconfig, err := access.WithToken(secret.Data[v1alpha1.KubeconfigKey], token)
@@ -200,7 +200,7 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	case err != nil:
 		return time.Time{}, err
 	}
-	return said.Expires, nil
+	return claims.Expires, nil
 }
 
 // reason returns the message for a failure, and what to do about it, if known.

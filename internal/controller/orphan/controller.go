@@ -27,8 +27,8 @@ const (
 
 // Options contains what the inventories of all members share.
 type Options struct {
-	// Book receives the results.
-	Book *account.Book
+	// Orphans receives the results.
+	Orphans *account.OrphanTracker
 	// Interval is the interval between inventories if nothing triggers one earlier.
 	Interval time.Duration
 	// Namespace is the manager's namespace in the host, where its records are.
@@ -46,9 +46,9 @@ type sweeper struct {
 // Setup adds the inventory of a member's volumes to its link.
 func Setup(link *member.Link, o Options) error {
 	s := &sweeper{Link: link, Options: o, clock: clock.RealClock{}}
-	suspicions := o.Book.Suspicions(link.Registration)
+	candidates := o.Orphans.ResetCandidates(link.Registration)
 	link.Run(func(ctx context.Context) error {
-		s.run(ctx, suspicions)
+		s.run(ctx, candidates)
 		return nil
 	})
 	return nil
@@ -56,13 +56,13 @@ func Setup(link *member.Link, o Options) error {
 
 // run takes an inventory of the member immediately, at intervals, and when the caches show a
 // candidate, until the link ends. After that, the orphans are unknown.
-func (s *sweeper) run(ctx context.Context, suspicions <-chan struct{}) {
+func (s *sweeper) run(ctx context.Context, candidates <-chan struct{}) {
 	defer func() {
 		account.UncountOrphans(s.Registration)
-		s.Book.Unknown(s.Registration, "the member is not connected", s.clock.Now())
+		s.Orphans.Unknown(s.Registration, "the member is not connected", s.clock.Now())
 		account.UncountSnapshotOrphans(s.Registration)
-		if s.Book.Snapshots(s.Registration).Known {
-			s.Book.UnknownSnapshots(s.Registration, "the member is not connected", s.clock.Now())
+		if s.Orphans.Snapshots(s.Registration).Known {
+			s.Orphans.UnknownSnapshots(s.Registration, "the member is not connected", s.clock.Now())
 		}
 	}()
 	var served <-chan struct{}
@@ -87,7 +87,7 @@ func (s *sweeper) run(ctx context.Context, suspicions <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-s.clock.After(max(interval-pause, 0)):
-		case <-suspicions:
+		case <-candidates:
 		case <-served:
 			served = nil
 		}
@@ -97,7 +97,7 @@ func (s *sweeper) run(ctx context.Context, suspicions <-chan struct{}) {
 func (s *sweeper) account(ctx context.Context) error {
 	sweepCtx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s.Book.Looking(s.Registration)
+	s.Orphans.BeginInventory(s.Registration)
 	found, err := s.sweep(sweepCtx)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -105,10 +105,10 @@ func (s *sweeper) account(ctx context.Context) error {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("could not take the inventory of the member's volumes", "cluster", s.Registration, "cause", err.Error())
 		account.UncountOrphans(s.Registration)
-		s.Book.Unknown(s.Registration, err.Error(), s.clock.Now())
+		s.Orphans.Unknown(s.Registration, err.Error(), s.clock.Now())
 		return err
 	}
 	account.CountOrphans(s.Registration, len(found), s.clock.Now())
-	s.Book.Found(s.Registration, found)
+	s.Orphans.Found(s.Registration, found)
 	return s.accountSnapshots(sweepCtx)
 }

@@ -29,11 +29,11 @@ func (s *sweeper) accountSnapshots(ctx context.Context) error {
 		}
 		ctrl.LoggerFrom(ctx).Info("could not take the inventory of the member's snapshots", "cluster", s.Registration, "cause", err.Error())
 		account.UncountSnapshotOrphans(s.Registration)
-		s.Book.UnknownSnapshots(s.Registration, err.Error(), s.clock.Now())
+		s.Orphans.UnknownSnapshots(s.Registration, err.Error(), s.clock.Now())
 		return err
 	}
 	account.CountSnapshotOrphans(s.Registration, len(found))
-	s.Book.FoundSnapshots(s.Registration, found)
+	s.Orphans.FoundSnapshots(s.Registration, found)
 	return nil
 }
 

@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, decide(o)); err != nil {
 		return reconcile.Result{}, err
 	}
-	again, err := r.tellPods(ctx, o.claim)
+	again, err := r.emitOnPods(ctx, o.claim)
 	return reconcile.Result{RequeueAfter: again}, err
 }
 

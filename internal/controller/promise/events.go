@@ -22,7 +22,7 @@ func (r *Reconciler) eventBroken(about runtime.Object, message string) {
 // tellPods reports on the Pods that wait for a claim's disk why there is no disk, and returns when
 // to do so again, or 0. The Pods' own conditions do not report it, because the claim is bound, and the Pods are
 // pushed.
-func (r *Reconciler) tellPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) (again time.Duration, err error) {
+func (r *Reconciler) emitOnPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) (again time.Duration, err error) {
 	if claim == nil {
 		return 0, nil
 	}

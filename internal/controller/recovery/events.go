@@ -27,7 +27,7 @@ func (r *reconciler) eventRoundEnded(o reassignment.Observed, d reassignment.Fre
 	next := time.Unix(d.Tried.Until, 0).UTC().Format(time.RFC3339)
 	for i := range o.Pods {
 		r.Recorder.Eventf(&o.Pods[i], o.Claim.Root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, fmt.Sprintf("Round%d", d.Tried.Rounds),
-			"no member could provision %s: %[3]s. The scheduler can now choose any member; Xylem does not choose another one before %[2]s", claimsOf(d.Claims), next, d.Tried.Said(""))
+			"no member could provision %s: %[3]s. The scheduler can now choose any member; Xylem does not choose another one before %[2]s", claimsOf(d.Claims), next, d.Tried.MessagesExcept(""))
 	}
 }
 

@@ -34,9 +34,10 @@ type Reconciler struct {
 	Client client.Client
 	// Recorder emits events on StorageClasses.
 	Recorder events.EventRecorder
-	// Book contains the members' classes.
-	Book *reflection.Book
+	// Classes contains the members' classes.
+	Classes *reflection.MemberClasses
 
+	root *guarded.Root
 	// problems contains the last reported problems, by class and registration. It needs no lock,
 	// because there is one worker.
 	problems map[string]map[string]reflection.Problem
@@ -66,7 +67,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cr client.Object) []reconcile.Request {
 			return r.ofRegistration(ctx, cr.GetName())
 		}), builder.WithPredicates(changedForClasses())).
-		WatchesRawSource(r.Book.Offers(r.ofRegistration)).
+		WatchesRawSource(r.Classes.Offers(r.ofRegistration)).
 		Complete(settling.Reconciler(r))
 }
 
@@ -118,7 +119,7 @@ func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d d
 func (r *Reconciler) report(name string, problems map[string]reflection.Problem) {
 	was := r.problems[name]
 	for registration := range concerned(was, problems) {
-		r.Book.Ruled(registration)
+		r.Classes.Ruled(registration)
 	}
 	delete(r.problems, name)
 	if len(problems) > 0 {
@@ -147,7 +148,7 @@ func (r *Reconciler) view(ctx context.Context) (reflection.View, error) {
 	if err := r.Client.List(ctx, &registrations); err != nil {
 		return reflection.View{}, fmt.Errorf("list registrations: %w", err)
 	}
-	return reflection.View{Book: r.Book, Registrations: registrations.Items}, nil
+	return reflection.View{Classes: r.Classes, Registrations: registrations.Items}, nil
 }
 
 // ofRegistration enqueues the classes that a registration offers or has offered.

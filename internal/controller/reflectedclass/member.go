@@ -28,15 +28,15 @@ const pause = 2 * time.Second
 // observer records the classes of one member.
 type observer struct {
 	*member.Link
-	book *reflection.Book
+	classes *reflection.MemberClasses
 	// noted is the time of the last change. It needs no lock, because there is one worker.
 	noted time.Time
 }
 
 // Setup adds the controller member_class to a Link. Its only request names the registration and
 // covers all of the member's classes, because the limit on their number applies to the total.
-func Setup(link *member.Link, book *reflection.Book) error {
-	o := &observer{Link: link, book: book}
+func Setup(link *member.Link, classes *reflection.MemberClasses) error {
+	o := &observer{Link: link, classes: classes}
 	request := reconcile.Request{NamespacedName: index.Named(link.Registration)}
 	return link.Controller(MemberName, 1, o,
 		link.LeafSource(&storagev1.StorageClass{}, func(context.Context, client.Object) []reconcile.Request {
@@ -70,7 +70,7 @@ func (o *observer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	}
 	slices.SortFunc(classes, func(a, b reflection.Class) int { return strings.Compare(a.Name, b.Name) })
 	now := o.Clock.Now()
-	news, again := o.book.Note(o.Registration, reflection.Seen{
+	news, again := o.classes.Note(o.Registration, reflection.Seen{
 		ClusterID: o.ClusterID, Classes: classes, Published: reflection.PublishedFor(o.Registration, host.Items), At: now,
 	})
 	if news {

@@ -118,7 +118,7 @@ func (r *reconciler) rivalsKnown(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("list the registered members: %w", err)
 	}
 	return !slices.ContainsFunc(all.Items, func(cr v1alpha1.ClusterRegistration) bool {
-		inventory := r.Book.Orphans(cr.Name)
+		inventory := r.Orphans.Orphans(cr.Name)
 		return cr.Name != r.Registration && registered.ConnectionOf(&cr).Connected && !inventory.Known && inventory.Err == ""
 	}), nil
 }
@@ -133,7 +133,7 @@ func (r *reconciler) take(ctx context.Context, o observe.Claim, plan lifecycle.P
 			return cmp.Or(err, errUnknown)
 		}
 		// The observation may be older than the last of these inventories.
-		s.Placement.Rivals = r.Book.Rivals(r.Registration, s.Placement.Asked.Name, client.ObjectKeyFromObject(o.Root))
+		s.Placement.Rivals = r.Orphans.Rivals(r.Registration, s.Placement.Asked.Name, client.ObjectKeyFromObject(o.Root))
 		plan = r.planAgain(o)
 	}
 	err := r.act(ctx, o, plan)
@@ -147,7 +147,7 @@ func (r *reconciler) take(ctx context.Context, o observe.Claim, plan lifecycle.P
 func (r *reconciler) planAgain(o observe.Claim) lifecycle.Plan {
 	plan := planned(o)
 	if plan.Step != lifecycle.Place {
-		r.Gate.Leave(r.ClusterID, client.ObjectKeyFromObject(o.Root))
+		r.Backlog.Remove(r.ClusterID, client.ObjectKeyFromObject(o.Root))
 	}
 	return plan
 }
@@ -188,14 +188,14 @@ func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
 	if unmade && s.Unrequested() && r.reports.Wait(o.Root.UID, o.Root.ResourceVersion) {
 		return nil // the PV controller's write to the claim and Xylem's would conflict
 	}
-	// A claim that recovery reassigned has waited already, so the gate does not delay it.
+	// A claim that recovery reassigned has waited already, so the backlog does not delay it.
 	if unmade && !reassigned(o.Root) {
-		turn := r.Gate.Enter(r.ClusterID, o.Root)
-		if turn.Report {
-			r.reports.EventHeldBack(o.Root, turn)
+		admission := r.Backlog.Admit(r.ClusterID, o.Root)
+		if admission.Report {
+			r.reports.EventHeldBack(o.Root, admission)
 		}
-		if !turn.Come {
-			return r.reports.Problem(ctx, o, nil) // the gate enqueues the claim
+		if !admission.Admitted {
+			return r.reports.Problem(ctx, o, nil) // the backlog enqueues the claim
 		}
 	}
 	begun := r.Clock.Now()
@@ -203,7 +203,7 @@ func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
 		return err
 	}
 	if unmade || o.Leaf == nil && s.Alone() && s.Promise != nil {
-		r.Passages.Begin(o.Root.UID, begun)
+		r.Latency.Begin(o.Root.UID, begun)
 	}
 	return nil
 }
@@ -383,7 +383,7 @@ func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
 	if err := r.annotate(ctx, o.Root, func(annotations map[string]string) { delete(annotations, v1alpha1.AnnotationPlacedIn) }); err != nil {
 		return err
 	}
-	r.Passages.Withdraw(o.Root.UID)
+	r.Latency.Withdraw(o.Root.UID)
 	return nil
 }
 

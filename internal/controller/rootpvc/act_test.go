@@ -139,7 +139,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 func TestPlacementFollowsTheRequest(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-	}, Options{Gate: backlog.New(clock.RealClock{}, backlog.DefaultLimit)})
+	}, Options{Backlog: backlog.New(clock.RealClock{}, backlog.DefaultLimit)})
 	place := func(o observe.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
 	fresh := seen(placedIn(""))
 	if place(fresh) || r.reports.Owes(fresh.Root.UID) != Answer {
@@ -205,7 +205,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 			r := newReconciler(&member.Link{
 				Member: here, Host: nothing, HostLive: reads{claim: tc.o.Root}, Cache: nothing, Clock: clock, Recorder: told,
 				Root: guarded.NewRoot(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnly{}),
-			}, Options{Gate: backlog.New(clock, backlog.DefaultLimit), Others: func(_ context.Context, self mirror.Member) ([]placing.Other, error) {
+			}, Options{Backlog: backlog.New(clock, backlog.DefaultLimit), Others: func(_ context.Context, self mirror.Member) ([]placing.Other, error) {
 				wasAsked = self.ClusterID == here.ClusterID
 				return tc.others, tc.err
 			}})
@@ -236,7 +236,7 @@ func TestRivalsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		restores restores.Times
 		others   []v1alpha1.ClusterRegistration
-		in       func(*account.Book)
+		in       func(*account.OrphanTracker)
 		later    time.Duration
 		err      error
 		want     bool
@@ -244,20 +244,20 @@ func TestRivalsKnown(t *testing.T) {
 		"there is no other member":         {want: true},
 		"not all fences have been read":    {restores: restores.Times{HostUnknownUntil: now.Time}},
 		"a member has no inventory yet":    {others: registrations(metav1.ConditionTrue)},
-		"a member has an inventory":        {others: registrations(metav1.ConditionTrue), in: func(b *account.Book) { b.Found("cluster39", nil) }, want: true},
-		"a member's inventory fails":       {others: registrations(metav1.ConditionTrue), in: func(b *account.Book) { b.Unknown("cluster39", "forbidden", now.Time) }, want: true},
+		"a member has an inventory":        {others: registrations(metav1.ConditionTrue), in: func(b *account.OrphanTracker) { b.Found("cluster39", nil) }, want: true},
+		"a member's inventory fails":       {others: registrations(metav1.ConditionTrue), in: func(b *account.OrphanTracker) { b.Unknown("cluster39", "forbidden", now.Time) }, want: true},
 		"a member's inventory takes long":  {others: registrations(metav1.ConditionTrue), later: restores.ReadWithin, want: true},
 		"a member is not connected":        {others: registrations(metav1.ConditionFalse), want: true},
 		"the registrations cannot be read": {err: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
-			book, clock := account.NewBook(), clocktesting.NewFakeClock(now.Time)
+			book, clock := account.NewOrphanTracker(), clocktesting.NewFakeClock(now.Time)
 			if tc.in != nil {
 				tc.in(book)
 			}
 			r := newReconciler(&member.Link{
 				Member: here, Clock: clock, Host: registry{registrations: tc.others, err: tc.err}, Restores: func() restores.Times { return tc.restores },
-			}, Options{Options: observe.Options{Book: book}})
+			}, Options{Options: observe.Options{Orphans: book}})
 			r.since = clock.Now()
 			clock.Step(tc.later)
 			if got, err := r.rivalsKnown(t.Context()); got != tc.want || !errors.Is(err, tc.err) {
@@ -275,12 +275,12 @@ func TestPlaceUnlessRival(t *testing.T) {
 	if plan.Step != lifecycle.Place {
 		t.Fatalf("without a rival, the step is %s", plan.Step)
 	}
-	clock, told, nothing, book := clocktesting.NewFakeClock(now.Time), events.NewFakeRecorder(10), empty{reader: reads{}}, account.NewBook()
+	clock, told, nothing, book := clocktesting.NewFakeClock(now.Time), events.NewFakeRecorder(10), empty{reader: reads{}}, account.NewOrphanTracker()
 	gate := backlog.New(clock, backlog.DefaultLimit)
 	r := newReconciler(&member.Link{
 		Member: here, Host: registry{Reader: nothing}, HostLive: reads{claim: o.Root}, Cache: nothing, Clock: clock, Recorder: told,
 		Root: guarded.NewRoot(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnly{}), Restores: func() restores.Times { return restores.Times{} },
-	}, Options{Gate: gate, Options: observe.Options{Book: book}})
+	}, Options{Backlog: gate, Options: observe.Options{Orphans: book}})
 	book.Found("cluster39", []account.Orphan{{Volume: s.asked.Name, Root: client.ObjectKeyFromObject(o.Root), Reason: account.RootGone}})
 	if err := r.take(t.Context(), o, plan); err != nil {
 		t.Errorf("take() = %v", err)
@@ -340,7 +340,7 @@ func TestCreateUnlessElsewhere(t *testing.T) {
 			host.claim = s.root.DeepCopy()
 			r.Restores = func() restores.Times { return s.restores }
 			r.Others = func(context.Context, mirror.Member) ([]placing.Other, error) { return tc.others, nil }
-			r.Mirrors, r.Gate = account.NewMirrors(host, host), backlog.New(clocktesting.NewFakeClock(now.Time), backlog.DefaultLimit)
+			r.Mirrors, r.Backlog = account.NewMirrors(host, host), backlog.New(clocktesting.NewFakeClock(now.Time), backlog.DefaultLimit)
 			if plan := planned(o); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("without a look at the other members, the step is %s", plan.Step)
 			}

@@ -284,7 +284,7 @@ func (w world) reconciler() *reconciler {
 	}
 	return newReconciler(&member.Link{
 		Member: here, Host: host, Cache: leaf, Restores: func() restores.Times { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
-	}, Options{Options: observe.Options{Book: account.NewBook(), NominatedNode: true}})
+	}, Options{Options: observe.Options{Orphans: account.NewOrphanTracker(), NominatedNode: true}})
 }
 
 func addAll[T client.Object](s *store, objects []T) {

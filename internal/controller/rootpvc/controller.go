@@ -61,10 +61,10 @@ type Options struct {
 	Namespace string
 	// Mirrors contains the host PVs that were created for claims.
 	Mirrors *account.Mirrors
-	// Passages measures provisioning latency, starting with the placement.
-	Passages *account.Passages
-	// Gate delays claims that the host cannot bind yet.
-	Gate *backlog.Gate
+	// Latency measures provisioning latency, starting with the placement.
+	Latency *account.ProvisioningLatency
+	// Backlog delays claims that the host cannot bind yet.
+	Backlog *backlog.Queue
 	// Others returns the other registered members.
 	Others func(context.Context, mirror.Member) ([]placing.Other, error)
 }
@@ -79,7 +79,7 @@ type Options struct {
 func Setup(link *member.Link, o Options) error {
 	r := newReconciler(link, o)
 	r.since = link.Clock.Now()
-	return link.Controller(Name, workers, r, sourcesOf(link, r.observer, o.Book, o.Gate)...)
+	return link.Controller(Name, workers, r, sourcesOf(link, r.observer, o.Orphans, o.Backlog)...)
 }
 
 func newReconciler(link *member.Link, o Options) *reconciler {
@@ -95,7 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	o = subjectOf(o)
 	plan := planned(o)
 	if plan.Step != lifecycle.Place {
-		r.Gate.Leave(r.ClusterID, request.NamespacedName)
+		r.Backlog.Remove(r.ClusterID, request.NamespacedName)
 	}
 	if plan.Step != lifecycle.SelectNode && o.Root != nil {
 		r.reports.Ended(o.Root.UID)

@@ -46,8 +46,8 @@ func (r *reporter) EventAdopted(root *corev1.PersistentVolumeClaim, volume strin
 }
 
 // EventHeldBack reports that the claim waits because the host has many volumes to bind.
-func (r *reporter) EventHeldBack(root *corev1.PersistentVolumeClaim, turn backlog.Turn) {
+func (r *reporter) EventHeldBack(root *corev1.PersistentVolumeClaim, admission backlog.Admission) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonHeldBack, "Push",
 		"not placed in member %q yet: Xylem places claims only as fast as the host's PV controller binds volumes. That controller still has %s to bind. Claims waiting for this member: %d",
-		r.link.Registration, text.Count(turn.Volumes, "volume"), turn.Claims)
+		r.link.Registration, text.Count(admission.Volumes, "volume"), admission.Claims)
 }

@@ -7,6 +7,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
+
+	"github.com/xylem-io/xylem/internal/guarded/pacing"
 )
 
 const (
@@ -15,8 +17,8 @@ const (
 	// them. An honest member rejects a claim for only a few reasons.
 	paceBurst  = 5
 	paceRefill = 10 * time.Second
-	// paced is the maximum number of claims whose rate is tracked.
-	paced = 4096
+	// tracked is the maximum number of claims that are remembered.
+	tracked = 4096
 	// Answer is how long Xylem waits for the host's PV controller to request a volume after the
 	// scheduler has selected the node. The PV controller needs milliseconds, or longer after a
 	// conflict, which it would report to the user as a Warning.
@@ -27,14 +29,17 @@ const (
 // for other writers.
 type pace struct {
 	mu     sync.Mutex
-	roots  *lru.Cache // root UID -> *rate.Limiter
+	roots  *pacing.ObjectRate
 	waited *lru.Cache // root UID -> resourceVersion for which Xylem waited
 	since  *lru.Cache // root UID -> when a state of the root began
 	owed   map[types.UID]time.Duration
 }
 
 func newPace() *pace {
-	return &pace{roots: lru.New(paced), waited: lru.New(paced), since: lru.New(paced), owed: map[types.UID]time.Duration{}}
+	return &pace{
+		roots:  pacing.NewObjectRate(rate.NewLimiter(rate.Inf, 0), paceBurst, paceRefill),
+		waited: lru.New(tracked), since: lru.New(tracked), owed: map[types.UID]time.Duration{},
+	}
 }
 
 // Wait returns true the first time that it is called for a root with this resourceVersion. Owes
@@ -80,13 +85,7 @@ func (p *pace) Ended(root types.UID) {
 func (p *pace) spend(root types.UID, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	value, _ := p.roots.Get(root)
-	limiter, known := value.(*rate.Limiter)
-	if !known {
-		limiter = rate.NewLimiter(rate.Every(paceRefill), paceBurst)
-		p.roots.Add(root, limiter)
-	}
-	if limiter.AllowN(now, 1) {
+	if p.roots.Take(root, now) == 0 {
 		return true
 	}
 	p.owed[root] = paceRefill

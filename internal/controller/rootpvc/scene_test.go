@@ -143,7 +143,7 @@ func (s scene) reconciler() *reconciler {
 	}
 	return newReconciler(&member.Link{
 		Member: s.member, Host: host, Cache: leaf, Restores: func() restores.Times { return s.restores }, Rules: s.rules, Clock: clock.RealClock{},
-	}, Options{Options: observe.Options{Book: account.NewBook()}})
+	}, Options{Options: observe.Options{Orphans: account.NewOrphanTracker()}})
 }
 
 // decision contains the parts of a plan that the tests compare.

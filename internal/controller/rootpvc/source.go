@@ -34,11 +34,11 @@ func (r *reconciler) withSource(ctx context.Context, o observe.Claim, leaf *core
 // keepsSource proves, by a dry run, that the member's API server keeps the data source. An old API
 // server, or an admission webhook, may drop it, and the claim would get an empty disk.
 func (r *reconciler) keepsSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) error {
-	tried := leaf.DeepCopy()
-	if err := r.Leaf.TryCreate(ctx, actor, tried); err != nil {
+	created := leaf.DeepCopy()
+	if err := r.Leaf.TryCreate(ctx, actor, created); err != nil {
 		return r.notCreated(ctx, o, leaf, err)
 	}
-	if datasource.Same(o.Root, tried) {
+	if datasource.Same(o.Root, created) {
 		return nil
 	}
 	source, _ := datasource.Of(o.Root)

@@ -39,7 +39,7 @@ type claims struct {
 }
 
 // sourcesOf returns the events to which root_pvc reacts for one member.
-func sourcesOf(link *member.Link, observer func() observe.Observer, book *account.Book, gate *backlog.Gate) []source.Source {
+func sourcesOf(link *member.Link, observer func() observe.Observer, orphans *account.OrphanTracker, admissions *backlog.Queue) []source.Source {
 	r := &claims{link, observer}
 	return []source.Source{
 		urgency.Unhurried(placingSteps, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, rootClaimChanged)),
@@ -62,8 +62,8 @@ func sourcesOf(link *member.Link, observer func() observe.Observer, book *accoun
 		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 		link.Rejections.Changes(r.inNamespaceNamed),
-		book.FoundSource(r.rivals),
-		gate.Source(r.ClusterID, r.Registration),
+		orphans.FoundSource(r.rivals),
+		admissions.Source(r.ClusterID, r.Registration),
 	}
 }
 
@@ -209,7 +209,7 @@ func (r *claims) each(ctx context.Context, namespace string, wanted func(*corev1
 // leaf claim is bound.
 func (r *claims) ofWarning(ctx context.Context, obj client.Object) []reconcile.Request {
 	event, ok := obj.(*corev1.Event)
-	if !ok || !report.SaysProvisioningFailed(event) {
+	if !ok || !report.ReportsProvisioningFailure(event) {
 		return nil
 	}
 	return r.unboundLeaf(ctx, types.NamespacedName{Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name})

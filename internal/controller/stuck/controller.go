@@ -47,8 +47,10 @@ type Watcher struct {
 	Client client.Reader
 	// Recorder emits events on the objects whose deletion is stuck.
 	Recorder events.EventRecorder
-	// Book receives the stuck deletions, and provides the members' explainers.
-	Book *account.Book
+	// Deletions receives the stuck deletions, and provides the members' explainers.
+	Deletions *account.StuckDeletions
+	// Inventoried has a token when a member's inventory of volumes has changed, such as a new member's first one.
+	Inventoried <-chan struct{}
 	// Clock is the real clock, except in tests.
 	Clock clock.Clock
 	// After is the time after which a deletion counts as stuck.
@@ -56,11 +58,11 @@ type Watcher struct {
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 
-	known map[types.UID]told
+	known map[types.UID]lastEvent
 }
 
-// told is the last event about a stuck deletion.
-type told struct {
+// lastEvent is the last event about a stuck deletion.
+type lastEvent struct {
 	cause account.Cause
 	at    time.Time
 }
@@ -70,7 +72,7 @@ func (w *Watcher) NeedLeaderElection() bool { return true }
 
 // Start checks at intervals, and when there is a new member, until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
-	w.known = map[types.UID]told{}
+	w.known = map[types.UID]lastEvent{}
 	for {
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "could not check for stuck deletions")
@@ -78,7 +80,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.Book.Changed(): // there may be a new member
+		case <-w.Inventoried: // there may be a new member
 		case <-w.Clock.After(min(look, w.After/lateness)):
 		}
 	}
@@ -89,7 +91,7 @@ func (w *Watcher) look(ctx context.Context) error {
 	if err := w.Client.List(ctx, &list); err != nil {
 		return fmt.Errorf("list registrations: %w", err)
 	}
-	still := map[types.UID]told{}
+	still := map[types.UID]lastEvent{}
 	for i := range list.Items {
 		cr := &list.Items[i]
 		if cr.Status.ClusterID == "" {
@@ -115,7 +117,7 @@ func (w *Watcher) late(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([
 		return nil, err
 	}
 	var leaves []candidate
-	explainer := w.Book.Explainer(cr.Name)
+	explainer := w.Deletions.Explainer(cr.Name)
 	if explainer != nil {
 		deleting, err := explainer.Deleting(ctx)
 		if err != nil {
@@ -262,14 +264,14 @@ func inMember(ctx context.Context, explainer account.Explainer, c candidate) acc
 
 // report records a member's stuck deletions, and emits an event on each object, and on each object
 // that waits for one: when the cause changes, and again while it lasts.
-func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]told) {
+func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]lastEvent) {
 	stuck := account.Stuck{Known: true, Count: len(late)}
 	var age time.Duration
 	if len(late) > 0 {
 		oldest := late[0].Deletion
 		stuck.Oldest, age = &oldest, w.Clock.Since(oldest.Since)
 	}
-	w.Book.SetStuck(cr.Name, stuck)
+	w.Deletions.SetStuck(cr.Name, stuck)
 	account.CountStuck(cr.Name, len(late), age)
 	var fresh, changed []notice
 	for _, c := range late {
@@ -289,6 +291,6 @@ func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, sti
 	due := slices.Concat(fresh, changed)
 	for _, n := range due[:min(len(due), reportsAtOnce)] {
 		w.eventStuck(n)
-		still[n.object.GetUID()] = told{n.cause, w.Clock.Now()}
+		still[n.object.GetUID()] = lastEvent{n.cause, w.Clock.Now()}
 	}
 }

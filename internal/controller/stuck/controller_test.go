@@ -24,7 +24,7 @@ import (
 func TestReportsAreLimited(t *testing.T) {
 	recorder := events.NewFakeRecorder(10 * reportsAtOnce)
 	clock := clocktesting.NewFakeClock(now.Time)
-	w := &Watcher{Recorder: recorder, Book: account.NewBook(), Clock: clock}
+	w := &Watcher{Recorder: recorder, Deletions: account.NewStuckDeletions(), Clock: clock}
 	cr := &v1alpha1.ClusterRegistration{}
 	cr.Name = "member-01"
 	late := make([]candidate, 2*reportsAtOnce+1)
@@ -34,7 +34,7 @@ func TestReportsAreLimited(t *testing.T) {
 		late[i] = candidate{object: pod, Deletion: account.Deletion{Cause: because(account.CauseUnknown, "first")}}
 	}
 	look := func() (first, second int) {
-		still := map[types.UID]told{}
+		still := map[types.UID]lastEvent{}
 		w.report(cr, late, still)
 		w.known = still
 		for len(recorder.Events) > 0 {
@@ -66,7 +66,7 @@ func TestReportsAreLimited(t *testing.T) {
 	if first, second := look(); first+second != reportsAtOnce {
 		t.Errorf("reported %d objects again before the host deletes their events, want %d", first+second, reportsAtOnce)
 	}
-	if known := w.Book.Stuck(cr.Name); known.Count != len(late) {
+	if known := w.Deletions.Stuck(cr.Name); known.Count != len(late) {
 		t.Errorf("counted %d objects, want %d", known.Count, len(late))
 	}
 }

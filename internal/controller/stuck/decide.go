@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // Kinds of objects, as they appear in messages.
@@ -190,26 +191,21 @@ func (u users) first() *corev1.Pod {
 func (u users) used(pods account.Cause) account.Cause {
 	switch {
 	case len(u.stay) > 0:
-		return because(account.CauseUsed, "in use by %s. Delete these Pods", strings.Join(names(u.stay), ", "))
+		return because(account.CauseUsed, "in use by %s. Delete these Pods", namesOfPods(u.stay))
 	case len(u.end) == 1:
-		return because(pods.Kind, "in use by %s, which is being deleted: %s", names(u.end)[0], pods.Text)
+		return because(pods.Kind, "in use by %s, which is being deleted: %s", namesOfPods(u.end), pods.Text)
 	case len(u.end) > 1:
-		return because(pods.Kind, "in use by %s, which are being deleted: %s", strings.Join(names(u.end), ", "), pods.Text)
+		return because(pods.Kind, "in use by %s, which are being deleted: %s", namesOfPods(u.end), pods.Text)
 	}
 	return none
 }
 
-// names returns the names of the first few Pods.
-func names(pods []corev1.Pod) []string {
-	const most = 5
-	var all []string
-	for i := range pods[:min(len(pods), most)] {
-		all = append(all, fmt.Sprintf("Pod %s/%s", pods[i].Namespace, pods[i].Name))
+func namesOfPods(pods []corev1.Pod) string {
+	names := make([]string, 0, len(pods))
+	for i := range pods {
+		names = append(names, fmt.Sprintf("Pod %s/%s", pods[i].Namespace, pods[i].Name))
 	}
-	if len(pods) > most {
-		all = append(all, "…")
-	}
-	return all
+	return text.FirstNames(names, text.NamesListed, ", ")
 }
 
 // ofPod returns why a Pod that is being deleted still exists in its cluster.

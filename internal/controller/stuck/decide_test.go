@@ -128,10 +128,10 @@ func TestUsers(t *testing.T) {
 		userPod("b", "n", "data", false), userPod("ends-b", "n", "data", true), userPod("a", "n", "data", false), userPod("ends-a", "n", "data", true),
 		userPod("waits", "", "data", false), userPod("waits-and-ends", "", "data", true), userPod("other", "n", "else", false),
 	}, client.ObjectKey{Namespace: "shop", Name: "data"})
-	if diff := cmp.Diff([]string{"Pod shop/a", "Pod shop/b"}, names(got.stay)); diff != "" {
+	if diff := cmp.Diff("Pod shop/a, Pod shop/b", namesOfPods(got.stay)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"Pod shop/ends-a", "Pod shop/ends-b"}, names(got.end)); diff != "" {
+	if diff := cmp.Diff("Pod shop/ends-a, Pod shop/ends-b", namesOfPods(got.end)); diff != "" {
 		t.Error(diff)
 	}
 }

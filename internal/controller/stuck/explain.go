@@ -14,15 +14,16 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // explainer determines from a member's caches why an object there has not been deleted yet.
 type explainer struct{ *member.Link }
 
 // Setup registers the explainer for a member's deletions until its link ends.
-func Setup(link *member.Link, book *account.Book) error {
+func Setup(link *member.Link, deletions *account.StuckDeletions) error {
 	link.Run(func(ctx context.Context) error {
-		book.Explain(ctx, link.Registration, &explainer{link})
+		deletions.Explain(ctx, link.Registration, &explainer{link})
 		<-ctx.Done()
 		return nil
 	})
@@ -110,17 +111,17 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 	if err != nil {
 		return none, err
 	}
-	said := pv.Status.Message
-	if said == "" {
-		if said, err = e.warning(ctx, pv); err != nil {
+	message := pv.Status.Message
+	if message == "" {
+		if message, err = e.warning(ctx, pv); err != nil {
 			return none, err
 		}
 	}
 	switch {
-	case said != "" && len(kept) > 0:
-		return because(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver requires it", name, some(kept), said), nil
-	case said != "":
-		return because(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, said), nil
+	case message != "" && len(kept) > 0:
+		return because(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver requires it", name, text.FirstNames(kept, text.NamesListed, ", "), message), nil
+	case message != "":
+		return because(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, message), nil
 	case pv.DeletionTimestamp != nil:
 		if why := waitsFor(pv, none); why != none {
 			return because(why.Kind, "volume %q is %s", name, why.Text), nil

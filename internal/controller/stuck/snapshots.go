@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/mirror/volumesource"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // endingContents returns the host contents that are being deleted and whose snapshots are in a
@@ -75,7 +75,7 @@ func (w *Watcher) heldByRoot(ctx context.Context, content *snapshotv1.VolumeSnap
 		names = append(names, fmt.Sprintf("%q", claims[i].Name))
 	}
 	slices.Sort(names)
-	return because(account.CauseUsed, "the host's snapshot-controller keeps VolumeSnapshot %q until no claim is restored from it (PersistentVolumeClaim %s). The deletion continues when these claims are bound or deleted", key, some(names)), nil
+	return because(account.CauseUsed, "the host's snapshot-controller keeps VolumeSnapshot %q until no claim is restored from it (PersistentVolumeClaim %s). The deletion continues when these claims are bound or deleted", key, text.FirstNames(names, text.NamesListed, ", ")), nil
 }
 
 // heldBySnapshots names the snapshots that a claim's deletion is waiting for and, if the member is
@@ -85,20 +85,11 @@ func heldBySnapshots(names []string, away account.Cause) account.Cause {
 		return none
 	}
 	slices.Sort(names)
-	text := "the host's snapshot-controller keeps the claim until its snapshots are ready (VolumeSnapshot " + some(names) + ")"
+	text := "the host's snapshot-controller keeps the claim until its snapshots are ready (VolumeSnapshot " + text.FirstNames(names, text.NamesListed, ", ") + ")"
 	if away != none {
 		return because(away.Kind, "%s, but %s", text, away.Text)
 	}
 	return because(account.CauseSnapshots, "%s. Delete these snapshots if nobody needs them", text)
-}
-
-// some returns the first few names.
-func some(names []string) string {
-	const most = 5
-	if len(names) > most {
-		names = append(slices.Clone(names[:most]), "…")
-	}
-	return strings.Join(names, ", ")
 }
 
 // content explains why a leaf content still exists, from the errors that its driver reports.

@@ -55,7 +55,7 @@ type Reconciler struct {
 	// Namespace is the manager's namespace, which contains the CSIStorageCapacities.
 	Namespace string
 	// Classes records the members' classes.
-	Classes *reflection.Book
+	Classes *reflection.MemberClasses
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 

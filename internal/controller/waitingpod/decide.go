@@ -21,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/text"
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
@@ -30,9 +31,6 @@ const (
 	patience = 5 * time.Second
 	// refresh is the minimum time between two messages with the same reason.
 	refresh = time.Minute
-	// namedAtMost is the maximum number of members that a message names, because the note of
-	// an event is limited to 1,024 bytes.
-	namedAtMost = 5
 )
 
 // observed is the input of decide. A nil field means that the object does not exist.
@@ -469,8 +467,5 @@ func amount(q resource.Quantity) string {
 
 // some joins the first few names, and appends the number of the rest.
 func some(names []string) string {
-	if len(names) <= namedAtMost {
-		return strings.Join(names, "; ")
-	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(names[:namedAtMost], "; "), len(names)-namedAtMost)
+	return text.FirstNames(names, text.NamesListed, "; ")
 }

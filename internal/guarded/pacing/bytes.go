@@ -17,18 +17,18 @@ const (
 	statusBurst = 64 << 20
 )
 
-// Bytes limits the rate of status writes to the host that one member causes.
-type Bytes struct{ limiter *rate.Limiter }
+// ByteRate limits the rate of status writes to the host that one member causes.
+type ByteRate struct{ limiter *rate.Limiter }
 
-// NewBytes returns the limit for one member.
-func NewBytes() Bytes { return Bytes{rate.NewLimiter(statusRate, statusBurst)} }
+// NewByteRate returns the limit for one member.
+func NewByteRate() ByteRate { return ByteRate{rate.NewLimiter(statusRate, statusBurst)} }
 
 // sized is implemented by objects that can compute their encoded size.
 type sized interface{ Size() int }
 
 // Wait waits until the rate allows the status of an object of this size to be written. Call Wait
-// before Turns.Take, so that a waiting status does not occupy a turn.
-func (b Bytes) Wait(ctx context.Context, seen client.Object) error {
+// before ConcurrencyLimit.Acquire, so that a waiting status does not keep others out.
+func (b ByteRate) Wait(ctx context.Context, seen client.Object) error {
 	object, ok := seen.(sized)
 	if !ok {
 		return nil
@@ -37,7 +37,7 @@ func (b Bytes) Wait(ctx context.Context, seen client.Object) error {
 }
 
 // WaitFor works like Wait, for an object of the given size.
-func (b Bytes) WaitFor(ctx context.Context, size int) error {
+func (b ByteRate) WaitFor(ctx context.Context, size int) error {
 	if err := b.limiter.WaitN(ctx, min(size, statusBurst)); err != nil {
 		return fmt.Errorf("wait for the rate limit of the member's status writes: %w", err)
 	}

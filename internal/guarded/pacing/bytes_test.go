@@ -22,7 +22,7 @@ func TestStatusesArePaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				member := NewBytes()
+				member := NewByteRate()
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": strings.Repeat("x", tc.size)}}}
 				begin := time.Now()
 				for range tc.writes {

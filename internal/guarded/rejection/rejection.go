@@ -174,7 +174,7 @@ func (r *Reporter) observe(ctx context.Context, doing, part, owner string, obj c
 		return
 	}
 	if about := r.userOf(doing, obj, err); about != nil {
-		r.tell(ctx, about, r.problem(doing, part+kind+" "+strconv.Quote(obj.GetName()), err))
+		r.emitEvent(ctx, about, r.problem(doing, part+kind+" "+strconv.Quote(obj.GetName()), err))
 	}
 }
 
@@ -190,8 +190,8 @@ func (r *Reporter) since(w write) (time.Time, bool) {
 	return since, rejected
 }
 
-// tell emits the event.
-func (r *Reporter) tell(ctx context.Context, about client.Object, problem *mirror.Refusal) {
+// emitEvent emits the event.
+func (r *Reporter) emitEvent(ctx context.Context, about client.Object, problem *mirror.Refusal) {
 	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, problem.Reason, "Write", "%s", problem.Message)
 	if about.GetObjectKind().GroupVersionKind() != claimKind {
 		return

@@ -23,7 +23,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/budget"
-	"github.com/xylem-io/xylem/internal/tracing"
 )
 
 // Options are the manager's flags.
@@ -85,8 +84,6 @@ type Options struct {
 	// NominatedNode specifies whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod: auto (depends on the host's version), always or never.
 	NominatedNode string
-	// Tracing configures the export of claims' traces. Without an endpoint, none are exported.
-	Tracing tracing.Options
 }
 
 // minLimit is the minimum for a member's memory limits, in bytes. With a lower limit, Xylem could
@@ -136,9 +133,6 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.IntVar(&o.NodeAPIMemberSessions, "node-api-member-sessions", 250, "Maximum number of open sessions to the Pods of one member.")
 	flags.DurationVar(&o.NodeAPIIdle, "node-api-idle-timeout", 4*time.Hour, "Time that a session may be idle before the manager closes it.")
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (depends on the host's version), always or never.")
-	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", "", "Host and port of an OTLP/gRPC receiver, such as collector.monitoring:4317, to which Xylem exports a trace of each claim. If empty, Xylem exports no traces.")
-	flags.BoolVar(&o.Tracing.Insecure, "tracing-insecure", false, "Connect to --tracing-endpoint without TLS.")
-	flags.Float64Var(&o.Tracing.Ratio, "tracing-sampling-ratio", 1, "Fraction of claims whose traces are exported, from 0 to 1.")
 }
 
 // Complete sets defaults from the environment and validates the options.
@@ -173,7 +167,6 @@ func (o *Options) Complete() error {
 	default:
 		wrong = append(wrong, fmt.Errorf("--nominated-node-name %q: must be auto, always or never", o.NominatedNode))
 	}
-	wrong = append(wrong, o.checkTracing()...)
 	return errors.Join(wrong...)
 }
 
@@ -189,20 +182,6 @@ func (o *Options) checkTimes() []error {
 		if value <= 0 {
 			wrong = append(wrong, fmt.Errorf("--%s %s: must be more than 0", name, value))
 		}
-	}
-	return wrong
-}
-
-// checkTracing validates the tracing options.
-func (o *Options) checkTracing() []error {
-	var wrong []error
-	if o.Tracing.Endpoint != "" {
-		if host, port, err := net.SplitHostPort(o.Tracing.Endpoint); err != nil || host == "" || port == "" {
-			wrong = append(wrong, fmt.Errorf("--tracing-endpoint %q: must be a host and a port, such as collector.monitoring:4317", o.Tracing.Endpoint))
-		}
-	}
-	if !(o.Tracing.Ratio >= 0 && o.Tracing.Ratio <= 1) { // also rejects NaN
-		wrong = append(wrong, fmt.Errorf("--tracing-sampling-ratio %g: must be from 0 to 1", o.Tracing.Ratio))
 	}
 	return wrong
 }

@@ -9,12 +9,6 @@ import (
 func TestOptions(t *testing.T) {
 	for args, wrong := range map[string]string{
 		"":                                                      "",
-		"--tracing-endpoint=collector:4317":                     "",
-		"--tracing-endpoint=collector":                          "--tracing-endpoint",
-		"--tracing-endpoint=:4317":                              "--tracing-endpoint",
-		"--tracing-sampling-ratio=0":                            "",
-		"--tracing-sampling-ratio=1.1":                          "--tracing-sampling-ratio",
-		"--tracing-sampling-ratio=NaN":                          "--tracing-sampling-ratio",
 		"--pprof-bind-address=127.0.0.1:8082":                   "",
 		"--pprof-bind-address=[::1]:8082":                       "",
 		"--pprof-bind-address=:8082":                            "--pprof-bind-address",

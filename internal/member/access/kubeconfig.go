@@ -193,18 +193,18 @@ const AccountPolicy = "xylem-account"
 // object, and namespace is the fence's. Unlike a read, a webhook or policy of the member may reject a
 // write, which is not the credentials' fault. Xylem's own policy rejects another host's credentials.
 func ExplainWrite(doing, what, namespace string, err error) error {
-	said := report.LeaseRefused(err)
-	if said == "" || AsProblem(err) != nil || wording.DeniedByPolicy(err, AccountPolicy) {
+	rejected := report.LeaseRefused(err)
+	if rejected == "" || AsProblem(err) != nil || wording.DeniedByPolicy(err, AccountPolicy) {
 		return Explain(doing, err)
 	}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return Problemf(v1alpha1.ReasonLeaseRejected, "the member cannot store %s while namespace %q is being deleted. Ask the member's admin why the namespace was deleted, and to create it again. Xylem retries", what, namespace)
 	case apierrors.IsInternalError(err) && !wording.WebhookFailed(err):
-		return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but fails to store %s: %s. Ask the member's admin to check the API server, and policies that change this object. Xylem retries", what, said)
+		return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but fails to store %s: %s. Ask the member's admin to check the API server, and policies that change this object. Xylem retries", what, rejected)
 	}
 	return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %q from the webhook or policy, or to repair the webhook. Xylem retries",
-		what, said, namespace)
+		what, rejected, namespace)
 }
 
 // AsProblem returns the Problem in err's chain, or nil.

@@ -117,7 +117,7 @@ func withLine(lines string, at time.Time, what string, limit int) string {
 	if lines != "" {
 		kept = strings.Split(lines, "\n")
 	}
-	if slices.ContainsFunc(kept, func(line string) bool { _, said, _ := strings.Cut(line, " "); return said == what }) {
+	if slices.ContainsFunc(kept, func(line string) bool { _, recorded, _ := strings.Cut(line, " "); return recorded == what }) {
 		return lines
 	}
 	dropped := 0

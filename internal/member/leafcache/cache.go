@@ -325,11 +325,11 @@ func reduceNode(obj any) (any, error) {
 
 // labelValue returns a value that a node reports, or "" if it is not a valid label value for the
 // virtual node.
-func labelValue(said string) string {
-	if len(validation.IsValidLabelValue(said)) > 0 {
+func labelValue(value string) string {
+	if len(validation.IsValidLabelValue(value)) > 0 {
 		return ""
 	}
-	return said
+	return value
 }
 
 // reduceWorkload keeps the node and the requests of a Pod that uses a node.

@@ -61,9 +61,9 @@ const codeExhausted = "ResourceExhausted"
 // running. Reassigning such a claim could leave a volume that no later call refers to.
 var slow = []string{"", "DeadlineExceeded", "Canceled", "Aborted", "Unavailable"}
 
-// SaysProvisioningFailed reports whether a member's event reports that a claim's volume could not
+// ReportsProvisioningFailure reports whether a member's event reports that a claim's volume could not
 // be created.
-func SaysProvisioningFailed(event *corev1.Event) bool {
+func ReportsProvisioningFailure(event *corev1.Event) bool {
 	return event.InvolvedObject.Kind == "PersistentVolumeClaim" && event.Reason == eventProvisioningFailed
 }
 
@@ -78,9 +78,9 @@ func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Eve
 	case isSlow(last.Message):
 		return nil
 	case wording.Code(last.Message) == codeExhausted:
-		return says(v1alpha1.ReasonOutOfSpace, m, "has no capacity for the volume", last.Message)
+		return memberProblem(v1alpha1.ReasonOutOfSpace, m, "has no capacity for the volume", last.Message)
 	}
-	return says(v1alpha1.ReasonProvisioningFailed, m, "cannot provision the volume", last.Message)
+	return memberProblem(v1alpha1.ReasonProvisioningFailed, m, "cannot provision the volume", last.Message)
 }
 
 // StillProvisioning reports whether, according to the latest failure, an abandoned call may still
@@ -107,7 +107,7 @@ func lastFailure(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) *cor
 	var last *corev1.Event
 	for i := range events {
 		e := &events[i]
-		if e.InvolvedObject.UID == leaf.UID && SaysProvisioningFailed(e) && (last == nil || lastSeen(e).After(lastSeen(last).Time)) {
+		if e.InvolvedObject.UID == leaf.UID && ReportsProvisioningFailure(e) && (last == nil || lastSeen(e).After(lastSeen(last).Time)) {
 			last = e
 		}
 	}
@@ -150,7 +150,7 @@ func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 		leaf.Status.NominatedNodeName != "" || leaf.Spec.NodeName != "" {
 		return nil
 	}
-	return says(v1alpha1.ReasonPodUnschedulable, m, "has no node for Pod "+strconv.Quote(root.Name), scheduled.Message)
+	return memberProblem(v1alpha1.ReasonPodUnschedulable, m, "has no node for Pod "+strconv.Quote(root.Name), scheduled.Message)
 }
 
 // notPushed returns why Xylem does not push a claim's consumer to the member, or nil if the claim
@@ -171,7 +171,7 @@ func notPushed(root *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	return mirror.Refuse(reason, "Pod %q: %s", root.Name, sanitize.Plain(pushed.Message, wordsLimit))
 }
 
-// says returns a problem that quotes the member's own message after the member's name.
-func says(reason string, m mirror.Member, what, words string) *mirror.Refusal {
+// memberProblem returns a problem that quotes the member's own message after the member's name.
+func memberProblem(reason string, m mirror.Member, what, words string) *mirror.Refusal {
 	return mirror.Refuse(reason, "member %q %s: %s", m.Registration, what, sanitize.Plain(words, wordsLimit))
 }

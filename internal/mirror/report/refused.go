@@ -22,10 +22,10 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 		return nil
 	case apierrors.IsInternalError(err):
 		return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q fails when Xylem tries to %s %s: %s. Xylem retries. If this continues, ask the member's admin to remove the cause, which is often a webhook that does not respond",
-			registration, doing, what, said(err))
+			registration, doing, what, serverMessage(err))
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. %s",
-		registration, doing, what, said(err), permissionOr(err, "Change "+what+", or ask the member's admin to change the quota or policy"))
+		registration, doing, what, serverMessage(err), permissionOr(err, "Change "+what+", or ask the member's admin to change the quota or policy"))
 }
 
 // permissionOr returns what to do about a rejected write: if a permission is missing, nothing else helps.
@@ -43,7 +43,7 @@ func NamespaceRefused(m mirror.Member, namespace string, err error) *mirror.Refu
 		return nil
 	}
 	return mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "member %q rejects the creation of namespace %q: %s. Ask the member's admin to allow the namespace, or to create it and hand it over with `kubectl label namespace %s %s=%s`",
-		m.Registration, namespace, said(err), namespace, v1alpha1.LabelHost, m.HostID)
+		m.Registration, namespace, serverMessage(err), namespace, v1alpha1.LabelHost, m.HostID)
 }
 
 // LeaseRefused returns the response of a member's API server that rejects a write of Xylem's own
@@ -52,7 +52,7 @@ func LeaseRefused(err error) string {
 	if !Rejected(err) || wording.DeniedByAuthorizer(err) {
 		return ""
 	}
-	return said(err)
+	return serverMessage(err)
 }
 
 // UpdateRefused reports that a member's API server rejects a change to a running leaf Pod. It
@@ -62,7 +62,7 @@ func UpdateRefused(registration string, err error) *mirror.Refusal {
 		return nil
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "the Pod runs in member %q without its latest change, because the member does not let Xylem update the Pod: %s. %s",
-		registration, said(err), permissionOr(err, "Undo the change, or ask the member's admin to change the policy"))
+		registration, serverMessage(err), permissionOr(err, "Undo the change, or ask the member's admin to change the policy"))
 }
 
 // RejectedByMember reports a repeated problem of a write to a member, with the server's message. doing
@@ -73,7 +73,7 @@ func RejectedByMember(registration, doing, what string, err error) *mirror.Refus
 			registration, doing, what)
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Xylem retries. %s",
-		registration, doing, what, said(err), permissionOr(err, "Ask the member's admin to exempt Xylem from the policy or webhook, or to repair the webhook"))
+		registration, doing, what, serverMessage(err), permissionOr(err, "Ask the member's admin to exempt Xylem from the policy or webhook, or to repair the webhook"))
 }
 
 // RefusedByHost reports a repeated problem of a write to the host, with the server's message. doing
@@ -84,7 +84,7 @@ func RefusedByHost(doing, what string, err error) *mirror.Refusal {
 			doing, what)
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "the host does not let Xylem %s %s: %s. Xylem retries. Ask an admin of the host to exempt Xylem from the policy or webhook, to repair the webhook, or to grant the permission",
-		doing, what, said(err))
+		doing, what, serverMessage(err))
 }
 
 // Rejected reports whether an API server rejected a write, so that a retry does not help before
@@ -115,8 +115,8 @@ func Unanswered(err error) bool {
 	return apierrors.IsTimeout(err) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// said returns the message of a member's API server.
-func said(err error) string {
+// serverMessage returns the message of a member's API server.
+func serverMessage(err error) string {
 	words := err.Error()
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		words = status.Status().Message
@@ -131,7 +131,7 @@ func CopyRefused(registration, claim string, err error) *mirror.Refusal {
 		return nil
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem create a copy of the shared volume of claim %q: %s. Ask the member's admin to allow copies for the backend's driver, or run the Pod in the member that has the volume",
-		registration, claim, said(err))
+		registration, claim, serverMessage(err))
 }
 
 // refusedLimit is the maximum length, in bytes, of a member's message, so that an event has space

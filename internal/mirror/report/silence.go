@@ -95,7 +95,7 @@ func firstSlow(leaf *corev1.PersistentVolumeClaim, events []corev1.Event, reques
 	var first time.Time
 	for i := range events {
 		e := &events[i]
-		if e.InvolvedObject.UID != leaf.UID || !SaysProvisioningFailed(e) || !isSlow(e.Message) || !lastSeen(e).After(requested) {
+		if e.InvolvedObject.UID != leaf.UID || !ReportsProvisioningFailure(e) || !isSlow(e.Message) || !lastSeen(e).After(requested) {
 			continue
 		}
 		seen := firstSeen(e)

@@ -110,15 +110,15 @@ func (t Tried) End(now time.Time, timeout time.Duration) Tried {
 	return t
 }
 
-// Said returns the messages of all members except the given one.
-func (t Tried) Said(except string) string {
-	var said []string
+// MessagesExcept returns the messages of all members except the given one.
+func (t Tried) MessagesExcept(except string) string {
+	var messages []string
 	for _, m := range t.Members {
 		if m.Cluster != except {
-			said = append(said, m.Words)
+			messages = append(messages, m.Words)
 		}
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(messages, "; ")
 }
 
 // Own returns the part of a reported problem that is about the member itself, without what AfterOthers
@@ -137,8 +137,8 @@ func (t Tried) AfterOthers(problem *mirror.Refusal, m mirror.Member) *mirror.Ref
 		return nil
 	}
 	message := problem.Message
-	if said := t.Said(m.ClusterID); said != "" {
-		message += triedBefore + said
+	if messages := t.MessagesExcept(m.ClusterID); messages != "" {
+		message += triedBefore + messages
 	}
 	if advice := Advice(problem.Reason); advice != "" {
 		message += ". " + advice

@@ -62,9 +62,9 @@ func Line(text string, limit int) string {
 	return Plain(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."), limit)
 }
 
-// turns lists the characters that change the writing direction.
-var turns = []rune{'\u061c', '\u200e', '\u200f', '\u202a', '\u202b', '\u202c', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069'}
+// directionMarks lists the characters that change the writing direction.
+var directionMarks = []rune{'\u061c', '\u200e', '\u200f', '\u202a', '\u202b', '\u202c', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069'}
 
 func obeyed(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' || r > unicode.MaxLatin1 && slices.Contains(turns, r)
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || r > unicode.MaxLatin1 && slices.Contains(directionMarks, r)
 }

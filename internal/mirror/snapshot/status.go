@@ -20,15 +20,15 @@ func Handle(clusterID, leaf string) string { return clusterID + "/" + leaf }
 
 // Mirrored returns the status of a host content, mirrored from its leaf content.
 func Mirrored(content, leaf *snapshotv1.VolumeSnapshotContent, m mirror.Member) *snapshotv1.VolumeSnapshotContentStatus {
-	said := leaf.Status
-	if said == nil {
-		said = &snapshotv1.VolumeSnapshotContentStatus{}
+	reported := leaf.Status
+	if reported == nil {
+		reported = &snapshotv1.VolumeSnapshotContentStatus{}
 	}
 	handle := HandleOf(leaf)
 	status := &snapshotv1.VolumeSnapshotContentStatus{
-		CreationTime: fields.Clone(said.CreationTime),
-		RestoreSize:  fields.Clone(said.RestoreSize),
-		ReadyToUse:   ptr.To(handle != "" && ptr.Deref(said.ReadyToUse, false)),
+		CreationTime: fields.Clone(reported.CreationTime),
+		RestoreSize:  fields.Clone(reported.RestoreSize),
+		ReadyToUse:   ptr.To(handle != "" && ptr.Deref(reported.ReadyToUse, false)),
 	}
 	if status.RestoreSize != nil && *status.RestoreSize < 0 {
 		status.RestoreSize = nil
@@ -36,8 +36,8 @@ func Mirrored(content, leaf *snapshotv1.VolumeSnapshotContent, m mirror.Member) 
 	if handle != "" {
 		status.SnapshotHandle = ptr.To(Handle(m.ClusterID, leaf.Name))
 	}
-	if said.Error != nil {
-		status.Error = plain(said.Error)
+	if reported.Error != nil {
+		status.Error = plain(reported.Error)
 	}
 	if content.Status == nil && handle == "" && status.Error == nil {
 		return nil
@@ -59,8 +59,8 @@ func Unanswered(content *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.Volu
 	return status
 }
 
-func plain(said *snapshotv1.VolumeSnapshotError) *snapshotv1.VolumeSnapshotError {
-	return &snapshotv1.VolumeSnapshotError{Time: said.Time.DeepCopy(), Message: ptr.To(sanitize.Plain(ptr.Deref(said.Message, ""), errorLimit))}
+func plain(reported *snapshotv1.VolumeSnapshotError) *snapshotv1.VolumeSnapshotError {
+	return &snapshotv1.VolumeSnapshotError{Time: reported.Time.DeepCopy(), Message: ptr.To(sanitize.Plain(ptr.Deref(reported.Message, ""), errorLimit))}
 }
 
 // Failed returns the status of a host content with a problem. It sets readyToUse to false,

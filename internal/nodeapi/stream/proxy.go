@@ -42,11 +42,11 @@ func (s *Sessions) Proxy(w *Writer, r *http.Request, c call.Call, t lookup.Targe
 	request.Header, request.Trailer, request.TransferEncoding = c.Headers(r.Header), nil, nil
 	request.RemoteAddr = "" // do not reveal the caller's address to the member
 
-	says := func(code int, content []byte) *failure.Failure {
+	fail := func(code int, content []byte) *failure.Failure {
 		return failure.Answered(t.Registration, t.Up.Streams.Token(), code, content)
 	}
-	w.failed = says
-	handler := proxy.NewUpgradeAwareHandler(location, &logs{session: one, c: c, t: t, says: says}, false, c.Streams(), &responder{c, t})
+	w.failed = fail
+	handler := proxy.NewUpgradeAwareHandler(location, &logs{session: one, c: c, t: t, fail: fail}, false, c.Streams(), &responder{c, t})
 	handler.UseLocationHost = true
 	handler.FlushInterval = -1 // flushes immediately
 	handler.UpgradeTransport = t.Up.Streams.Upgrades(one.around)
@@ -59,7 +59,7 @@ type logs struct {
 	session *Session
 	c       call.Call
 	t       lookup.Target
-	says    func(int, []byte) *failure.Failure
+	fail    func(int, []byte) *failure.Failure
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -76,7 +76,7 @@ func (l *logs) RoundTrip(request *http.Request) (*http.Response, error) {
 				return nil, lookup.MissingPermission(l.c, l.t.Registration)
 			}
 		}
-		return nil, l.says(response.StatusCode, content)
+		return nil, l.fail(response.StatusCode, content)
 	}
 	l.session.establish()
 	response.Header, response.Trailer = http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}}, nil

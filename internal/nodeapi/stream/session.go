@@ -266,7 +266,7 @@ func (c *clientConn) Write(p []byte) (int, error) {
 func (c *clientConn) Close() error {
 	c.once.Do(func() {
 		if c.refused {
-			c.tell()
+			c.sendFailure()
 			return
 		}
 		c.linger()
@@ -291,8 +291,8 @@ func (c *clientConn) linger() {
 	_, _ = io.Copy(io.Discard, c.Conn) // ends with the client's connection, the timeout or the session
 }
 
-// tell sends the client a failure that explains why the member did not upgrade the connection.
-func (c *clientConn) tell() {
+// sendFailure sends the client a failure that explains why the member did not upgrade the connection.
+func (c *clientConn) sendFailure() {
 	failed := &failure.Failure{Code: http.StatusBadGateway, Message: "Xylem cannot read the member's response. Try again"}
 	if response, err := http.ReadResponse(bufio.NewReader(&c.answer), nil); err == nil {
 		content, _ := io.ReadAll(io.LimitReader(response.Body, complaintLimit))

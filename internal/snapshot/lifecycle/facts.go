@@ -55,20 +55,20 @@ var (
 		record := s.Record()
 		return s.Leaf == nil && s.Content == nil && record.Snapshot == "" && record.Content == ""
 	})
-	leafRecorded     = when("the leaf's UID is recorded", "the leaf's UID is not recorded", func(s *snapshot.Observed) bool { return s.Record().Snapshot != "" })
-	hasContent       = when("it has a leaf content", "it has no leaf content", func(s *snapshot.Observed) bool { return s.Content != nil })
-	contentDeleting  = when("the leaf content is being deleted", "the leaf content is not being deleted", func(s *snapshot.Observed) bool { return s.Content != nil && s.Content.DeletionTimestamp != nil })
-	stamped          = when("the leaf content is stamped", "the leaf content is not stamped", (*snapshot.Observed).Stamped)
-	secured          = when("the leaf content is secured", "the leaf content is not secured", func(s *snapshot.Observed) bool { return s.SecuredContent() == nil })
-	retained         = when("the leaf content is retained", "the leaf content has policy Delete", func(s *snapshot.Observed) bool { return mirrorsnapshot.Retained(s.Content) })
-	contentRecorded  = when("a leaf content's UID is recorded", "no leaf content's UID is recorded", func(s *snapshot.Observed) bool { return s.Record().Content != "" })
-	recorded         = when("the leaf content is recorded", "the leaf content is not recorded", (*snapshot.Observed).Recorded)
-	begun            = when("the csi-snapshotter has begun", "the csi-snapshotter has not begun", func(s *snapshot.Observed) bool { return mirrorsnapshot.Begun(s.Content) })
-	answered         = when("the driver has responded", "the driver has not responded", func(s *snapshot.Observed) bool { return mirrorsnapshot.HandleOf(s.Content) != "" })
-	silent           = when("what it waits for in the member takes too long", "", func(s *snapshot.Observed) bool { return s.Silent != nil })
-	contentSaysReady = when("the leaf content is ready", "the leaf content is not ready", func(s *snapshot.Observed) bool { return saysReady(s.Content) })
+	leafRecorded    = when("the leaf's UID is recorded", "the leaf's UID is not recorded", func(s *snapshot.Observed) bool { return s.Record().Snapshot != "" })
+	hasContent      = when("it has a leaf content", "it has no leaf content", func(s *snapshot.Observed) bool { return s.Content != nil })
+	contentDeleting = when("the leaf content is being deleted", "the leaf content is not being deleted", func(s *snapshot.Observed) bool { return s.Content != nil && s.Content.DeletionTimestamp != nil })
+	stamped         = when("the leaf content is stamped", "the leaf content is not stamped", (*snapshot.Observed).Stamped)
+	secured         = when("the leaf content is secured", "the leaf content is not secured", func(s *snapshot.Observed) bool { return s.SecuredContent() == nil })
+	retained        = when("the leaf content is retained", "the leaf content has policy Delete", func(s *snapshot.Observed) bool { return mirrorsnapshot.Retained(s.Content) })
+	contentRecorded = when("a leaf content's UID is recorded", "no leaf content's UID is recorded", func(s *snapshot.Observed) bool { return s.Record().Content != "" })
+	recorded        = when("the leaf content is recorded", "the leaf content is not recorded", (*snapshot.Observed).Recorded)
+	begun           = when("the csi-snapshotter has begun", "the csi-snapshotter has not begun", func(s *snapshot.Observed) bool { return mirrorsnapshot.Begun(s.Content) })
+	answered        = when("the driver has responded", "the driver has not responded", func(s *snapshot.Observed) bool { return mirrorsnapshot.HandleOf(s.Content) != "" })
+	silent          = when("what it waits for in the member takes too long", "", func(s *snapshot.Observed) bool { return s.Silent != nil })
+	contentIsReady  = when("the leaf content is ready", "the leaf content is not ready", func(s *snapshot.Observed) bool { return isReady(s.Content) })
 )
 
-func saysReady(leaf *snapshotv1.VolumeSnapshotContent) bool {
+func isReady(leaf *snapshotv1.VolumeSnapshotContent) bool {
 	return leaf.Status != nil && leaf.Status.ReadyToUse != nil && *leaf.Status.ReadyToUse
 }

@@ -99,7 +99,7 @@ var sections = []section{
 		{Phase: Lost, When: []fact{not(hasContent), either(contentRecorded, not(hasLeaf))}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotLost, Report: (*snapshot.Observed).ReportLost, Until: "the root is deleted"},
 		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotLost, Report: (*snapshot.Observed).ReportLeafLost, Until: "the root is deleted"},
 		{Phase: Terminating, When: []fact{either(leafDeleting, contentDeleting)}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotTerminating, Report: (*snapshot.Observed).ReportTerminating, Until: "the root is deleted"},
-		{Phase: Ready, When: []fact{hasContent, contentSaysReady}, Owner: LeafSnapshot, Until: "the root is deleted, and the host's snapshot-controller announces it"},
+		{Phase: Ready, When: []fact{hasContent, contentIsReady}, Owner: LeafSnapshot, Until: "the root is deleted, and the host's snapshot-controller announces it"},
 		{Phase: Taking, When: []fact{silent}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotterSilent, Report: (*snapshot.Observed).ReportSilent, Until: "that program responds"},
 		{Phase: Taking, Owner: LeafSnapshot, Until: "the member's driver has taken the snapshot"},
 	}},

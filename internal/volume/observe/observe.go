@@ -27,8 +27,8 @@ import (
 
 // Options is what the observers of all requests of a link share.
 type Options struct {
-	// Book contains the orphans of other members.
-	Book *account.Book
+	// Orphans contains the orphans of other members.
+	Orphans *account.OrphanTracker
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod.
 	NominatedNode bool
@@ -85,7 +85,7 @@ func For(link *member.Link, options Options) Observer {
 // the last report stands until leaf_namespace has tried again. Otherwise, each new link would restart
 // the placement timeout.
 func rejectionOf(link *member.Link, root *corev1.PersistentVolumeClaim) *mirror.Refusal {
-	if link.Rejections.Tried(root.Namespace) || mirror.ReporterOf(root).ClusterID != link.ClusterID {
+	if link.Rejections.Attempted(root.Namespace) || mirror.ReporterOf(root).ClusterID != link.ClusterID {
 		return link.Rejections.Of(root.Namespace)
 	}
 	if last := report.ClaimProblem(root, v1alpha1.ClaimPlaced); last != nil && last.Reason == v1alpha1.ReasonNamespaceRefused {

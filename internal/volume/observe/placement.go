@@ -144,8 +144,8 @@ func (o Observer) observeAsked(ctx context.Context, s *volume.Observed, claim *c
 		return err
 	}
 	p.Asked = candidate
-	if o.Book != nil {
-		p.Rivals = o.Book.Rivals(o.Registration, candidate.Name, client.ObjectKeyFromObject(claim))
+	if o.Orphans != nil {
+		p.Rivals = o.Orphans.Rivals(o.Registration, candidate.Name, client.ObjectKeyFromObject(claim))
 	}
 	return nil
 }

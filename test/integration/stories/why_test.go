@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/status"
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/timeline"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
@@ -67,9 +68,9 @@ func leaderLease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: v1alpha1.LeaderLease}}
 }
 
-// diagnosed returns the JSON output of `kubectl xylem why`, and its exit code.
-func (s *story) diagnosed(ctx context.Context, g Gomega, kind, name string) (*diagnose.Diagnosis, int) {
-	out, complaints, code := s.plugin(ctx, "why", "-o", "json", kind, name)
+// diagnosed returns the JSON output of `kubectl xylem why` with more arguments, and its exit code.
+func (s *story) diagnosed(ctx context.Context, g Gomega, kind, name string, args ...string) (*diagnose.Diagnosis, int) {
+	out, complaints, code := s.plugin(ctx, append([]string{"why", "-o", "json", kind, name}, args...)...)
 	g.Expect(complaints).To(BeEmpty())
 	var d diagnose.Diagnosis
 	g.Expect(json.Unmarshal([]byte(out), &d)).To(Succeed())
@@ -91,6 +92,11 @@ var _ = Describe("kubectl xylem why", func() {
 				g.Expect(out).To(ContainSubstring(says))
 				g.Expect(out).NotTo(ContainSubstring("Evidence"))
 			}).WithContext(ctx).Should(Succeed())
+		}
+		By("listing how long each step of the claim took")
+		d, _ := s.diagnosed(ctx, Default, "pvc", "data", "--live")
+		for _, step := range []timeline.Name{timeline.Selected, timeline.Provisioned, timeline.Mirrored, timeline.Bound, timeline.PodBound} {
+			Expect(d.Times).To(ContainElement(HaveField("Name", step)))
 		}
 	}, SpecTimeout(storyTime))
 

@@ -181,7 +181,7 @@ func (m *Model) reconciler(controller string, r *run, cached, live func(side) re
 	if controller == rootsnapshot.Name {
 		err = rootsnapshot.Setup(link, nil)
 	} else {
-		err = leafsnapshot.Setup(link, leafsnapshot.Options{Book: account.NewBook(), SilentAfter: m.SilentAfter})
+		err = leafsnapshot.Setup(link, leafsnapshot.Options{Orphans: account.NewOrphanTracker(), SilentAfter: m.SilentAfter})
 	}
 	return link.Controllers()[0], err
 }

@@ -35,7 +35,7 @@ func (a Admittance) Condition() metav1.Condition {
 	switch {
 	case len(a.Left) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted
-		c.Message = fmt.Sprintf("the member has claims or Pods from namespaces that spec.namespaces does not admit: %s. Xylem leaves these claims and Pods in the member, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces", some(a.Left))
+		c.Message = fmt.Sprintf("the member has claims or Pods from namespaces that spec.namespaces does not admit: %s. Xylem leaves these claims and Pods in the member, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces", firstNamespaces(a.Left))
 	case a.Admitted == 0:
 		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted
 		c.Message = fmt.Sprintf("spec.namespaces admits none of the host's %s: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires", text.Count(a.All, "namespace"))
@@ -46,12 +46,13 @@ func (a Admittance) Condition() metav1.Condition {
 	return c
 }
 
-// some lists the namespaces that have the most objects in the member.
-func some(left map[string]Contents) string {
+// firstNamespaces lists the namespaces that have the most objects in the member.
+func firstNamespaces(left map[string]Contents) string {
 	names := slices.SortedFunc(maps.Keys(left), func(a, b string) int {
 		return cmp.Or(cmp.Compare(left[b].Claims, left[a].Claims), cmp.Compare(left[b].Pods, left[a].Pods), cmp.Compare(a, b))
 	})
-	return first(names, fmt.Sprintf("and %d more", len(names)-named), func(name string) string {
-		return fmt.Sprintf("%q (%s, %s)", name, text.Count(left[name].Claims, "claim"), text.Count(left[name].Pods, "Pod"))
-	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%q (%s, %s)", name, text.Count(left[name].Claims, "claim"), text.Count(left[name].Pods, "Pod"))
+	}
+	return text.FirstNames(names, namesListed, ", ")
 }

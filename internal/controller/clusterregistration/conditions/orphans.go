@@ -12,8 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// named is the maximum number of orphans, or namespaces, that a condition's message names.
-const named = 3
+// namesListed is the maximum number of orphans, or namespaces, in a condition's message.
+const namesListed = 3
 
 // Listed returns the orphans for the status. Known orphans come first and keep their time. New ones
 // follow in the order of found, up to the limit.
@@ -45,37 +45,62 @@ func Listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1
 // Accounted returns the VolumesAccounted condition. Its message does not contain the time of
 // the last comparison, so that the status changes only when the result does (I5).
 func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}
-	some := first(status.Orphans, "…", func(o v1alpha1.OrphanedVolume) string {
-		return fmt.Sprintf("%q of claim %q (%s, since %s)", o.Volume, o.Claim, o.Reason, o.Since.UTC().Format(time.RFC3339))
-	})
+	c := comparison{
+		orphans: orphans, count: int(status.Volumes.Orphaned), kind: "volume", lacking: "without a claim or volume in the host",
+		reason: v1alpha1.ReasonOrphanedVolumes,
+		remedy: "Xylem never deletes orphaned volumes. To use a volume again, re-create its claim with spec.volumeName. " +
+			"If nobody needs the data, set the volume's reclaim policy to Delete in the member, and delete its claim there if it has one",
+		names: firstOrphans(status.Orphans, func(o v1alpha1.OrphanedVolume) string {
+			return fmt.Sprintf("%q of claim %q (%s, since %s)", o.Volume, o.Claim, o.Reason, o.Since.UTC().Format(time.RFC3339))
+		}),
+	}
+	if !orphans.Known {
+		c.pending = "Xylem has not compared the member's volumes with the host's yet"
+	}
+	return c.condition(v1alpha1.ConditionVolumesAccounted, "every volume in the member has a claim or a volume in the host")
+}
+
+// comparison is the result of comparing a member's objects of one kind with the host's.
+type comparison struct {
+	orphans account.Orphans
+	// count is the number of orphans in the last complete comparison, and names describes the first ones.
+	count int
+	names string
+	// kind is the kind of the objects, and lacking what an orphan lacks.
+	kind, lacking string
+	// reason and remedy are for orphans. pending is the message if there was no comparison yet, or "".
+	reason, remedy, pending string
+}
+
+// condition returns a condition of the given type. accounted is its message if there are no orphans.
+func (c comparison) condition(of, accounted string) metav1.Condition {
+	condition := metav1.Condition{Type: of, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: accounted}
 	switch {
-	case !orphans.Known && orphans.Err == "":
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "Xylem has not compared the member's volumes with the host's yet"
-	case orphans.Err != "":
+	case c.orphans.Err != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
-		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's. Every attempt since %s has failed: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
-	case status.Volumes.Orphaned > 0:
-		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
-		condition.Message = fmt.Sprintf("the member has %s without a claim or volume in the host: %s. Xylem never deletes orphaned volumes. To use a volume again, re-create its claim with spec.volumeName. "+
-			"If nobody needs the data, set the volume's reclaim policy to Delete in the member, and delete its claim there if it has one", text.Count(int(status.Volumes.Orphaned), "volume"), some)
+		condition.Message = fmt.Sprintf("Xylem could not compare the member's %s with the host's. Every attempt since %s has failed: %s", text.Plural(c.kind), c.orphans.Since.UTC().Format(time.RFC3339), c.orphans.Err)
+	case c.pending != "":
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, c.pending
+	case c.count > 0:
+		condition.Status, condition.Reason = metav1.ConditionFalse, c.reason
+		condition.Message = fmt.Sprintf("the member has %s %s: %s. %s", text.Count(c.count, c.kind), c.lacking, c.names, c.remedy)
 		return condition
 	}
-	if status.Volumes.Orphaned > 0 {
-		condition.Message += fmt.Sprintf(". The last comparison found %s without a claim or volume in the host: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
+	if c.count > 0 {
+		condition.Message += fmt.Sprintf(". The last comparison found %s %s: %s", text.Count(c.count, c.kind), c.lacking, c.names)
 	}
 	return condition
 }
 
-// first describes the first items of a list, and appends others if there are more.
-func first[T any](list []T, others string, describe func(T) string) string {
-	texts := make([]string, 0, named+1)
-	for _, o := range list[:min(len(list), named)] {
+// firstOrphans describes the first orphans, and appends "…" if there are more. The status lists not all of them, so it
+// cannot count the others.
+func firstOrphans[T any](list []T, describe func(T) string) string {
+	texts := make([]string, 0, namesListed+1)
+	for _, o := range list[:min(len(list), namesListed)] {
 		texts = append(texts, describe(o))
 	}
-	if len(list) > named {
-		texts = append(texts, others)
+	if len(list) > namesListed {
+		texts = append(texts, "…")
 	}
 	return strings.Join(texts, ", ")
 }

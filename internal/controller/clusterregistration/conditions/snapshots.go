@@ -8,7 +8,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/text"
 )
 
 // ListedSnapshots returns the orphaned snapshots for the status, in the same order as Listed.
@@ -26,23 +25,13 @@ func ListedSnapshots(found []account.Orphan, before []v1alpha1.OrphanedSnapshot,
 
 // SnapshotsAccounted returns the SnapshotsAccounted condition.
 func SnapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
-	condition := metav1.Condition{Type: v1alpha1.ConditionSnapshotsAccounted, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonAllAccounted, Message: "the host has a VolumeSnapshotContent for every snapshot in the member"}
-	some := first(status.OrphanedSnapshots, "…", func(o v1alpha1.OrphanedSnapshot) string {
-		return fmt.Sprintf("%q of VolumeSnapshot %q (%s, since %s)", o.Content, o.Snapshot, o.Reason, o.Since.UTC().Format(time.RFC3339))
-	})
-	switch {
-	case orphans.Err != "":
-		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
-		condition.Message = fmt.Sprintf("Xylem could not compare the member's snapshots with the host's. Every attempt since %s has failed: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
-	case status.Snapshots.Orphaned > 0:
-		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedSnapshots
-		condition.Message = fmt.Sprintf("the member has %s without a VolumeSnapshotContent in the host: %s. Xylem never deletes orphaned snapshots. "+
-			"If nobody needs the data, set the deletionPolicy of the snapshots to Delete in the member, and delete them there", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
-		return condition
-	}
-	if status.Snapshots.Orphaned > 0 {
-		condition.Message += fmt.Sprintf(". The last comparison found %s without a VolumeSnapshotContent in the host: %s", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
-	}
-	return condition
+	return comparison{
+		orphans: orphans, count: int(status.Snapshots.Orphaned), kind: "snapshot", lacking: "without a VolumeSnapshotContent in the host",
+		reason: v1alpha1.ReasonOrphanedSnapshots,
+		remedy: "Xylem never deletes orphaned snapshots. " +
+			"If nobody needs the data, set the deletionPolicy of the snapshots to Delete in the member, and delete them there",
+		names: firstOrphans(status.OrphanedSnapshots, func(o v1alpha1.OrphanedSnapshot) string {
+			return fmt.Sprintf("%q of VolumeSnapshot %q (%s, since %s)", o.Content, o.Snapshot, o.Reason, o.Since.UTC().Format(time.RFC3339))
+		}),
+	}.condition(v1alpha1.ConditionSnapshotsAccounted, "the host has a VolumeSnapshotContent for every snapshot in the member")
 }

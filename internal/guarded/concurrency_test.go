@@ -149,7 +149,7 @@ func TestTurnsEnd(t *testing.T) {
 			if sent := host.sent.Load(); sent != want {
 				t.Errorf("%d writes were sent, want %d", sent, want)
 			}
-			clock.RealClock{}.Sleep(pacing.Turn)
+			clock.RealClock{}.Sleep(pacing.SlotTime)
 		}
 		close(host.end)
 		synctest.Wait()

@@ -68,7 +68,7 @@ func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queu
 	return newReconciler(&member.Link{
 		Member: here, Host: nothing, Cache: nothing, Clock: clock, Recorder: events.NewFakeRecorder(10),
 		Root: guarded.NewRoot(host{writes{}, told}, here.Registration, guarded.HostOnly{}),
-	}, Options{Gate: gate}), told, clock, q
+	}, Options{Backlog: gate}), told, clock, q
 }
 
 // host is a client that accepts only writes of statuses.

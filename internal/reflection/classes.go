@@ -14,12 +14,12 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Book contains the classes of all members, by registration.
-type Book struct {
+// MemberClasses contains the classes of all members, by registration.
+type MemberClasses struct {
 	mu      sync.Mutex
 	members map[string]*noted
-	offers  route.Waker
-	changes route.Waker
+	offers  route.Trigger
+	changes route.Trigger
 }
 
 // grace is how long an offered class must be missing from a connected member before it is no longer
@@ -54,21 +54,21 @@ type noted struct {
 	generation int64
 }
 
-// NewBook creates an empty Book.
-func NewBook() *Book { return &Book{members: map[string]*noted{}} }
+// NewMemberClasses creates an empty MemberClasses.
+func NewMemberClasses() *MemberClasses { return &MemberClasses{members: map[string]*noted{}} }
 
 // Note records a member's classes. It reports whether the classes have changed, and after which
 // time the caller must call Note again even without a change; 0 means never.
-func (b *Book) Note(registration string, seen Seen) (news bool, again time.Duration) {
+func (b *MemberClasses) Note(registration string, seen Seen) (news bool, again time.Duration) {
 	if news, again = b.note(registration, seen); news {
-		// The enqueued controllers read the book.
-		b.offers.Wake(registration)
-		b.changes.Wake(registration)
+		// The enqueued controllers read b.
+		b.offers.Enqueue(registration)
+		b.changes.Enqueue(registration)
 	}
 	return news, again
 }
 
-func (b *Book) note(registration string, seen Seen) (news bool, again time.Duration) {
+func (b *MemberClasses) note(registration string, seen Seen) (news bool, again time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was := b.members[registration]
@@ -115,7 +115,7 @@ func (n *noted) next(seen Seen) (*noted, time.Duration) {
 }
 
 // Has reports whether a member has a class, as far as this process knows.
-func (b *Book) Has(registration, class string) bool {
+func (b *MemberClasses) Has(registration, class string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.members[registration]
@@ -123,7 +123,7 @@ func (b *Book) Has(registration, class string) bool {
 }
 
 // Forget removes a member that is no longer registered.
-func (b *Book) Forget(registration string) {
+func (b *MemberClasses) Forget(registration string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.members, registration)
@@ -132,7 +132,7 @@ func (b *Book) Forget(registration string) {
 // selectionOf returns the selection for a registration, or false if its member has not been
 // observed since the manager started. It recomputes the selection when the member or the
 // registration has changed.
-func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) {
+func (b *MemberClasses) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.members[cr.Name]
@@ -150,19 +150,21 @@ func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) 
 }
 
 // Offers enqueues the requests for a registration whenever its member's classes change.
-func (b *Book) Offers(requests route.ByName) source.Source { return b.offers.SourceOf(requests) }
+func (b *MemberClasses) Offers(requests route.ByName) source.Source {
+	return b.offers.SourceOf(requests)
+}
 
 // offerPause is the delay of OffersLater after a member's classes have changed.
 const offerPause = 5 * time.Second
 
 // OffersLater is Offers with a delay, after which the capacity of a new class exists.
-func (b *Book) OffersLater(requests route.ByName) source.Source {
+func (b *MemberClasses) OffersLater(requests route.ByName) source.Source {
 	return b.offers.SourceAfter(offerPause, requests)
 }
 
 // Changes enqueues a request with a registration's name whenever its member's classes, or the
 // rulings on them, change.
-func (b *Book) Changes() source.Source { return b.changes.Source() }
+func (b *MemberClasses) Changes() source.Source { return b.changes.Source() }
 
 // Ruled enqueues the controllers that report rulings on a registration's classes.
-func (b *Book) Ruled(registration string) { b.changes.Wake(registration) }
+func (b *MemberClasses) Ruled(registration string) { b.changes.Enqueue(registration) }

@@ -9,12 +9,12 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Tracked is the maximum number of objects whose rate an Each tracks. An object that it has forgotten
+// Tracked is the maximum number of objects whose rate an ObjectRate tracks. An object that it has forgotten
 // begins with a full burst.
 const Tracked = 4096
 
-// Each limits how often something happens to each object, and to all objects together.
-type Each struct {
+// ObjectRate limits how often something happens to each object, and to all objects together.
+type ObjectRate struct {
 	mu      sync.Mutex
 	all     *rate.Limiter
 	burst   int
@@ -22,10 +22,10 @@ type Each struct {
 	objects *lru.Cache // UID -> *rate.Limiter
 }
 
-// NewEach returns an Each that allows each object a burst, and then once per refill. all limits all
+// NewObjectRate returns an ObjectRate that allows each object a burst, and then once per refill. all limits all
 // objects together.
-func NewEach(all *rate.Limiter, burst int, refill time.Duration) *Each {
-	return &Each{all: all, burst: burst, refill: refill, objects: lru.New(Tracked)}
+func NewObjectRate(all *rate.Limiter, burst int, refill time.Duration) *ObjectRate {
+	return &ObjectRate{all: all, burst: burst, refill: refill, objects: lru.New(Tracked)}
 }
 
 const (
@@ -35,22 +35,22 @@ const (
 	changeBurst  = 5
 	changeRefill = 10 * time.Second
 	// changesBurst and changesRate (per second) limit this for all objects together, to about the rate
-	// of the changes of statuses that Bytes allows.
+	// of the changes of statuses that ByteRate allows.
 	changesBurst = 10_000
 	changesRate  = 80
 )
 
 // NewChanges returns the limits for the changes of host objects that one member causes.
-func NewChanges() *Each {
-	return NewEach(rate.NewLimiter(changesRate, changesBurst), changeBurst, changeRefill)
+func NewChanges() *ObjectRate {
+	return NewObjectRate(rate.NewLimiter(changesRate, changesBurst), changeBurst, changeRefill)
 }
 
 // Take counts an object once and returns 0. If the object must wait, Take counts nothing and returns
 // how long.
-func (e *Each) Take(object types.UID, now time.Time) time.Duration {
+func (e *ObjectRate) Take(object types.UID, now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	one, all := e.of(object).ReserveN(now, 1), e.all.ReserveN(now, 1)
+	one, all := e.limiterOf(object).ReserveN(now, 1), e.all.ReserveN(now, 1)
 	wait := max(one.DelayFrom(now), all.DelayFrom(now))
 	if wait > 0 {
 		one.CancelAt(now)
@@ -59,8 +59,8 @@ func (e *Each) Take(object types.UID, now time.Time) time.Duration {
 	return wait
 }
 
-// of returns the limiter of an object.
-func (e *Each) of(object types.UID) *rate.Limiter {
+// limiterOf returns the limiter of an object.
+func (e *ObjectRate) limiterOf(object types.UID) *rate.Limiter {
 	if value, ok := e.objects.Get(object); ok {
 		if limiter, ok := value.(*rate.Limiter); ok {
 			return limiter

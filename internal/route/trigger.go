@@ -14,9 +14,9 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Waker is a source of requests that do not come from an object's event. The zero value is
+// Trigger is a source of requests that do not come from an object's event. The zero value is
 // ready for use.
-type Waker struct {
+type Trigger struct {
 	mu     sync.Mutex
 	queues map[queue]func(name string)
 }
@@ -26,17 +26,17 @@ type ByName func(ctx context.Context, name string) []reconcile.Request
 
 // Source returns a source that enqueues requests with the given names in a controller's queue,
 // until its context ends.
-func (w *Waker) Source() source.Source {
+func (w *Trigger) Source() source.Source {
 	return w.SourceOf(func(_ context.Context, name string) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	})
 }
 
 // SourceOf returns a source that enqueues the requests for the given names.
-func (w *Waker) SourceOf(requests ByName) source.Source { return w.SourceAfter(0, requests) }
+func (w *Trigger) SourceOf(requests ByName) source.Source { return w.SourceAfter(0, requests) }
 
 // SourceAfter is SourceOf, and enqueues the requests after a delay.
-func (w *Waker) SourceAfter(pause time.Duration, requests ByName) source.Source {
+func (w *Trigger) SourceAfter(pause time.Duration, requests ByName) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -57,8 +57,8 @@ func (w *Waker) SourceAfter(pause time.Duration, requests ByName) source.Source 
 	})
 }
 
-// Wake enqueues the requests for a name in all queues.
-func (w *Waker) Wake(name string) {
+// Enqueue enqueues the requests for a name in all queues.
+func (w *Trigger) Enqueue(name string) {
 	w.mu.Lock()
 	queues := maps.Clone(w.queues)
 	w.mu.Unlock()

@@ -29,7 +29,7 @@ func observedIn(t *testing.T, histogram *prometheus.HistogramVec, registration s
 func TestPassages(t *testing.T) {
 	const root = types.UID("root")
 	type passages struct {
-		*Passages
+		*ProvisioningLatency
 		clock *clocktesting.FakePassiveClock
 		where string
 	}
@@ -57,7 +57,7 @@ func TestPassages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer forgetMetrics(name)
 			clock := clocktesting.NewFakePassiveClock(time.Now())
-			p := passages{NewPassages(clock), clock, name}
+			p := passages{NewProvisioningLatency(clock), clock, name}
 			p.Expect(name)
 			for _, step := range tc.steps {
 				step(p)

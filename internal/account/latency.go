@@ -14,48 +14,48 @@ import (
 // deleted, is dropped eventually.
 const underWay = 16384
 
-// Passages measures the provisioning latency of claims from one cluster to the other. It measures
+// ProvisioningLatency measures the provisioning latency of claims from one cluster to the other. It measures
 // each claim once, and only if this process placed the claim, so objects that a cache replays after
 // a restart or a reconnect do not count. The latency includes the time during which the member was
 // unreachable.
-type Passages struct {
+type ProvisioningLatency struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	started *lru.Cache // UID of the root -> *passage
+	started *lru.Cache // UID of the root -> *stepTimes
 }
 
-// passage contains the times of one claim's steps. A zero time means that the step has not happened
+// stepTimes contains the times of one claim's steps. A zero time means that the step has not happened
 // yet.
-type passage struct{ started, leafBound, hostBound time.Time }
+type stepTimes struct{ started, leafBound, hostBound time.Time }
 
-// NewPassages creates a Passages that uses the given clock.
-func NewPassages(c clock.PassiveClock) *Passages {
-	return &Passages{clock: c, started: lru.New(underWay)}
+// NewProvisioningLatency creates a ProvisioningLatency that uses the given clock.
+func NewProvisioningLatency(c clock.PassiveClock) *ProvisioningLatency {
+	return &ProvisioningLatency{clock: c, started: lru.New(underWay)}
 }
 
 // Expect creates a member's series before its first measurement.
-func (p *Passages) Expect(registration string) {
+func (p *ProvisioningLatency) Expect(registration string) {
 	leafBoundSeconds.WithLabelValues(registration)
 	hostBoundSeconds.WithLabelValues(registration)
 }
 
 // Begin records that a claim was placed in a member at the given time.
-func (p *Passages) Begin(root types.UID, at time.Time) {
+func (p *ProvisioningLatency) Begin(root types.UID, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.started.Add(root, &passage{started: at})
+	p.started.Add(root, &stepTimes{started: at})
 }
 
 // Withdraw drops a claim that was withdrawn from its member.
-func (p *Passages) Withdraw(root types.UID) {
+func (p *ProvisioningLatency) Withdraw(root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.started.Remove(root)
 }
 
 // LeafBound records that the leaf claim of a root was observed to be bound.
-func (p *Passages) LeafBound(registration string, root types.UID) {
+func (p *ProvisioningLatency) LeafBound(registration string, root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, now := p.of(root), p.clock.Now()
@@ -71,7 +71,7 @@ func (p *Passages) LeafBound(registration string, root types.UID) {
 
 // HostBound records that the root was observed to be bound to its volume, or its promise to be
 // fulfilled. HostBound may precede LeafBound, because each cluster has its own watch.
-func (p *Passages) HostBound(registration string, root types.UID) {
+func (p *ProvisioningLatency) HostBound(registration string, root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, now := p.of(root), p.clock.Now()
@@ -84,13 +84,13 @@ func (p *Passages) HostBound(registration string, root types.UID) {
 	}
 }
 
-func (p *Passages) end(registration string, root types.UID, took time.Duration) {
+func (p *ProvisioningLatency) end(registration string, root types.UID, took time.Duration) {
 	hostBoundSeconds.WithLabelValues(registration).Observe(took.Seconds())
 	p.started.Remove(root)
 }
 
-func (p *Passages) of(root types.UID) *passage {
+func (p *ProvisioningLatency) of(root types.UID) *stepTimes {
 	value, _ := p.started.Get(root)
-	at, _ := value.(*passage)
+	at, _ := value.(*stepTimes)
 	return at
 }

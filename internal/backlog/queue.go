@@ -39,42 +39,42 @@ const (
 	reportsAtOnce = 5
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Gate queues claims until they may be placed in their member. Cluster IDs identify members.
-type Gate struct {
+// Queue delays claims until they may be placed in their member. Cluster IDs identify members.
+type Queue struct {
 	clock clock.WithTicker
 	limit int
 
-	mu    sync.Mutex
-	lanes map[string]*lane
-	// underWay contains, for each member, the UIDs of unbound claims that were admitted or have a
+	mu     sync.Mutex
+	queues map[string]*memberQueue
+	// inProgress contains, for each member, the UIDs of unbound claims that were admitted or have a
 	// volume, with the time until which they count.
-	underWay map[string]map[types.UID]time.Time
+	inProgress map[string]map[types.UID]time.Time
 }
 
-// lane is a member's queue. It exists as long as the member's link does.
-type lane struct {
+// memberQueue is a member's queue. It exists as long as the member's link does.
+type memberQueue struct {
 	registration string
-	queue        queue
-	line         line
+	workQueue    workQueue
+	waiting      waitingClaims
 }
 
-// New creates a Gate that lets up to limit claims be in progress. The Gate counts volumes once Setup
+// New creates a Queue that lets up to limit claims be in progress. The Queue counts volumes once Setup
 // has been called.
-func New(c clock.WithTicker, limit int) *Gate {
-	return &Gate{clock: c, limit: limit, lanes: map[string]*lane{}, underWay: map[string]map[types.UID]time.Time{}}
+func New(c clock.WithTicker, limit int) *Queue {
+	return &Queue{clock: c, limit: limit, queues: map[string]*memberQueue{}, inProgress: map[string]map[types.UID]time.Time{}}
 }
 
-// Setup makes the gate watch the host's PVs. Call it before the cache starts.
-func (g *Gate) Setup(ctx context.Context, host cache.Cache) error {
+// Setup makes the queue watch the host's PVs. Call it before the cache starts.
+func (g *Queue) Setup(ctx context.Context, host cache.Cache) error {
 	informer, err := host.GetInformer(ctx, &corev1.PersistentVolume{})
 	if err != nil {
 		return fmt.Errorf("watch the host's PVs: %w", err)
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    g.see,
-		UpdateFunc: func(_, obj any) { g.see(obj) },
+		AddFunc:    g.observe,
+		UpdateFunc: func(_, obj any) { g.observe(obj) },
 		DeleteFunc: g.forget,
 	}); err != nil {
 		return fmt.Errorf("watch the host's PVs: %w", err)
@@ -82,23 +82,23 @@ func (g *Gate) Setup(ctx context.Context, host cache.Cache) error {
 	return nil
 }
 
-func (g *Gate) see(obj any) {
+func (g *Queue) observe(obj any) {
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
-		g.note(pv, awaitsBinding(pv))
+		g.record(pv, awaitsBinding(pv))
 	}
 }
 
-func (g *Gate) forget(obj any) {
+func (g *Queue) forget(obj any) {
 	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
 	}
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
-		g.note(pv, false)
+		g.record(pv, false)
 	}
 }
 
-// note records whether a member's host PV waits for the PV controller.
-func (g *Gate) note(pv *corev1.PersistentVolume, waits bool) {
+// record records whether a member's host PV waits for the PV controller.
+func (g *Queue) record(pv *corev1.PersistentVolume, waits bool) {
 	member := pv.Labels[v1alpha1.LabelClusterID]
 	if member == "" || pv.Spec.ClaimRef == nil {
 		return
@@ -106,17 +106,17 @@ func (g *Gate) note(pv *corev1.PersistentVolume, waits bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if waits {
-		g.letThrough(member, pv.Spec.ClaimRef.UID, binding)
+		g.admit(member, pv.Spec.ClaimRef.UID, binding)
 	} else {
-		delete(g.underWay[member], pv.Spec.ClaimRef.UID)
+		delete(g.inProgress[member], pv.Spec.ClaimRef.UID)
 	}
 }
 
-func (g *Gate) letThrough(member string, claim types.UID, counts time.Duration) {
-	if g.underWay[member] == nil {
-		g.underWay[member] = map[types.UID]time.Time{}
+func (g *Queue) admit(member string, claim types.UID, counts time.Duration) {
+	if g.inProgress[member] == nil {
+		g.inProgress[member] = map[types.UID]time.Time{}
 	}
-	g.underWay[member][claim] = g.clock.Now().Add(counts)
+	g.inProgress[member][claim] = g.clock.Now().Add(counts)
 }
 
 // awaitsBinding reports whether a PV was created for a claim but is not bound to the claim yet.
@@ -129,23 +129,23 @@ func awaitsBinding(pv *corev1.PersistentVolume) bool {
 }
 
 // count returns the number of claims in progress, for one member and for all members.
-func (g *Gate) count(member string) (own, all int) {
+func (g *Queue) count(member string) (own, all int) {
 	now := g.clock.Now()
-	for of, claims := range g.underWay {
+	for of, claims := range g.inProgress {
 		maps.DeleteFunc(claims, func(_ types.UID, until time.Time) bool { return now.After(until) })
 		if all += len(claims); len(claims) == 0 {
-			delete(g.underWay, of)
+			delete(g.inProgress, of)
 		}
 	}
-	return len(g.underWay[member]), all
+	return len(g.inProgress[member]), all
 }
 
 // capacity returns how many more of a member's claims may be in progress: the part of the limit
 // that other members leave unused, but at least an equal share among the members with claims in
 // progress. Thus a member whose volumes cannot be bound does not block other members' claims (I7).
-func (g *Gate) capacity(member string) int {
+func (g *Queue) capacity(member string) int {
 	own, all := g.count(member)
-	members := len(g.underWay)
+	members := len(g.inProgress)
 	if own == 0 {
 		members++
 	}
@@ -154,82 +154,82 @@ func (g *Gate) capacity(member string) int {
 
 // Source queues a member's claims until the context ends, and enqueues admitted claims in the queue
 // of the member's controller. Metrics use the registration's name.
-func (g *Gate) Source(member, registration string) source.Source {
-	return source.Func(func(ctx context.Context, q queue) error {
+func (g *Queue) Source(member, registration string) source.Source {
+	return source.Func(func(ctx context.Context, q workQueue) error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if ctx.Err() != nil {
 			return nil // do not replace the queue of the member's next link
 		}
-		if before := g.lanes[member]; before != nil {
+		if before := g.queues[member]; before != nil {
 			heldBack.DeleteLabelValues(before.registration)
 		}
-		l := &lane{registration: registration, queue: q, line: newLine()}
-		g.lanes[member] = l
-		l.show()
+		l := &memberQueue{registration: registration, workQueue: q, waiting: newWaitingClaims()}
+		g.queues[member] = l
+		l.reportLength()
 		context.AfterFunc(ctx, func() { g.close(member, l) })
 		return nil
 	})
 }
 
-func (g *Gate) close(member string, l *lane) {
+func (g *Queue) close(member string, l *memberQueue) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.lanes[member] == l { // otherwise, the queue belongs to the member's next link
-		delete(g.lanes, member)
+	if g.queues[member] == l { // otherwise, the queue belongs to the member's next link
+		delete(g.queues, member)
 		heldBack.DeleteLabelValues(l.registration)
 	}
 }
 
-// Turn is the gate's decision for a claim.
-type Turn struct {
-	// Come reports whether the claim may be placed now. If not, the gate enqueues the claim once it
+// Admission is the decision for a claim.
+type Admission struct {
+	// Admitted reports whether the claim may be placed now. If not, Queue enqueues the claim once it
 	// may be placed.
-	Come bool
+	Admitted bool
 	// Report requests that the caller report the wait now. Volumes is the number of claims in
 	// progress in all members, and Claims is the number of claims that wait for the same member.
 	Report          bool
 	Volumes, Claims int
 }
 
-// Enter requests admission of a claim to a member. The claim stays queued until it is admitted, or
-// until Leave is called.
-func (g *Gate) Enter(member string, claim *corev1.PersistentVolumeClaim) Turn {
+// Admit requests admission of a claim to a member. The claim stays queued until it is admitted, or
+// until Remove is called.
+func (g *Queue) Admit(member string, claim *corev1.PersistentVolumeClaim) Admission {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lanes[member]
-	if until, passed := g.underWay[member][claim.UID]; l == nil || passed && !g.clock.Now().After(until) {
-		return Turn{Come: true}
+	l := g.queues[member]
+	if until, passed := g.inProgress[member][claim.UID]; l == nil || passed && !g.clock.Now().After(until) {
+		return Admission{Admitted: true}
 	}
 	key := client.ObjectKeyFromObject(claim)
-	if w, waits := l.line.claims[key]; waits && w.uid == claim.UID {
+	if w, waits := l.waiting.claims[key]; waits && w.uid == claim.UID {
 		if !w.report {
-			return Turn{}
+			return Admission{}
 		}
 		w.report = false
 		_, all := g.count(member)
-		return Turn{Report: true, Volumes: all, Claims: l.line.len()}
+		return Admission{Report: true, Volumes: all, Claims: l.waiting.len()}
 	}
-	if l.line.len() == 0 && g.capacity(member) > 0 {
-		g.letThrough(member, claim.UID, making)
-		return Turn{Come: true}
+	if l.waiting.len() == 0 && g.capacity(member) > 0 {
+		g.admit(member, claim.UID, making)
+		return Admission{Admitted: true}
 	}
-	l.line.add(&waiter{claim: key, uid: claim.UID, since: g.clock.Now()})
-	l.show()
-	return Turn{}
+	l.waiting.add(&waiter{claim: key, uid: claim.UID, since: g.clock.Now()})
+	l.reportLength()
+	return Admission{}
 }
 
-// Leave removes a claim that must no longer be placed in a member from its queue.
-func (g *Gate) Leave(member string, claim types.NamespacedName) {
+// Remove removes a claim that must no longer be placed in a member from its queue.
+func (g *Queue) Remove(member string, claim types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if l := g.lanes[member]; l != nil && l.line.remove(claim) {
-		l.show()
+	if l := g.queues[member]; l != nil && l.waiting.remove(claim) {
+		l.reportLength()
 	}
 }
 
 // Start admits claims and triggers reports of long waits until the context ends.
-func (g *Gate) Start(ctx context.Context) error {
+func (g *Queue) Start(ctx context.Context) error {
 	ticker := g.clock.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -237,38 +237,38 @@ func (g *Gate) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C():
-			g.step()
+			g.admitWaiting()
 		}
 	}
 }
 
-// step admits claims up to the limit.
-func (g *Gate) step() {
+// admitWaiting admits claims up to the limit.
+func (g *Queue) admitWaiting() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for member, l := range g.lanes {
-		if l.line.len() == 0 {
+	for member, l := range g.queues {
+		if l.waiting.len() == 0 {
 			continue
 		}
 		for range g.capacity(member) {
-			w := l.line.next()
+			w := l.waiting.next()
 			if w == nil {
 				break
 			}
-			g.letThrough(member, w.uid, making)
-			l.wake(w)
+			g.admit(member, w.uid, making)
+			l.enqueue(w)
 		}
-		l.show()
+		l.reportLength()
 	}
 	g.reportWaits(g.clock.Now())
 }
 
 // reportWaits enqueues a few of the waiting claims, so that their controller reports the wait. In
 // each namespace, it begins with the claims at the end of the queue.
-func (g *Gate) reportWaits(now time.Time) {
+func (g *Queue) reportWaits(now time.Time) {
 	reported := 0
-	for _, l := range g.lanes {
-		for w := range l.line.longest() {
+	for _, l := range g.queues {
+		for w := range l.waiting.longest() {
 			if w.reported || now.Sub(w.since) < patience {
 				continue
 			}
@@ -276,11 +276,13 @@ func (g *Gate) reportWaits(now time.Time) {
 				return
 			}
 			w.reported, w.report = true, true
-			l.wake(w)
+			l.enqueue(w)
 		}
 	}
 }
 
-func (l *lane) wake(w *waiter) { l.queue.Add(reconcile.Request{NamespacedName: w.claim}) }
+func (l *memberQueue) enqueue(w *waiter) { l.workQueue.Add(reconcile.Request{NamespacedName: w.claim}) }
 
-func (l *lane) show() { heldBack.WithLabelValues(l.registration).Set(float64(l.line.len())) }
+func (l *memberQueue) reportLength() {
+	heldBack.WithLabelValues(l.registration).Set(float64(l.waiting.len()))
+}

@@ -26,25 +26,25 @@ const here, there = "38aa", "77aa"
 
 const limit = DefaultLimit
 
-// rig is a gate with a member's queue and a fake clock.
+// rig is a queue of claims with a member's queue and a fake clock.
 type rig struct {
-	*Gate
+	*Queue
 	t     *testing.T
 	clock *clocktesting.FakeClock
-	queue queue
+	queue workQueue
 	made  int
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	fake := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
-	r := &rig{Gate: New(fake, limit), t: t, clock: fake}
-	r.queue = link(t.Context(), t, r.Gate, here)
+	r := &rig{Queue: New(fake, limit), t: t, clock: fake}
+	r.queue = link(t.Context(), t, r.Queue, here)
 	return r
 }
 
 // link returns a member's queue, which exists until the context ends.
-func link(ctx context.Context, t *testing.T, g *Gate, member string) queue {
+func link(ctx context.Context, t *testing.T, g *Queue, member string) workQueue {
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(q.ShutDown)
@@ -73,7 +73,7 @@ func (r *rig) volumesOf(member string, n int) []*corev1.PersistentVolume {
 		pv.Labels = map[string]string{v1alpha1.LabelClusterID: member}
 		pv.Spec.ClaimRef = &corev1.ObjectReference{UID: types.UID(pv.Name)}
 		all[i] = pv
-		r.see(pv)
+		r.observe(pv)
 	}
 	return all
 }
@@ -83,7 +83,7 @@ func (r *rig) bind(volumes ...*corev1.PersistentVolume) {
 	for _, pv := range volumes {
 		pv = pv.DeepCopy()
 		pv.Status.Phase = corev1.VolumeBound
-		r.see(pv)
+		r.observe(pv)
 	}
 }
 
@@ -91,7 +91,7 @@ func (r *rig) bind(volumes ...*corev1.PersistentVolume) {
 func (r *rig) held(claims ...*corev1.PersistentVolumeClaim) {
 	r.t.Helper()
 	for _, c := range claims {
-		if r.Enter(here, c).Come {
+		if r.Admit(here, c).Admitted {
 			r.t.Fatalf("%s is not delayed", c.Name)
 		}
 	}
@@ -101,7 +101,7 @@ func (r *rig) held(claims ...*corev1.PersistentVolumeClaim) {
 func (r *rig) pass() []string {
 	r.t.Helper()
 	r.clock.Step(interval)
-	r.step()
+	r.admitWaiting()
 	return r.come()
 }
 
@@ -134,14 +134,14 @@ func equal(t *testing.T, what string, got []string, want ...string) {
 func TestFewVolumesDelayNoClaim(t *testing.T) {
 	r := newRig(t)
 	waiting := r.volumes(limit - 1)
-	if !r.Enter(here, claim("team", "first")).Come {
+	if !r.Admit(here, claim("team", "first")).Admitted {
 		t.Error("a claim is delayed with fewer volumes than the limit")
 	}
 	r.held(claim("team", "second"))
 
 	r.bind(waiting...)
 	equal(t, "admitted after volumes were bound", r.pass(), "team/second")
-	if !r.Enter(here, claim("team", "third")).Come {
+	if !r.Admit(here, claim("team", "third")).Admitted {
 		t.Error("a claim is delayed although few claims are in progress")
 	}
 }
@@ -160,15 +160,15 @@ func TestClaimsFollowBoundVolumes(t *testing.T) {
 	equal(t, "admitted after three claims were bound", r.pass(), "team/1", "team/2", "team/3")
 	r.shows(6)
 	waiting[4].Status.Phase = corev1.VolumeFailed
-	r.see(waiting[4])
+	r.observe(waiting[4])
 	r.forget(waiting[5])
 	r.forget(toolscache.DeletedFinalStateUnknown{Obj: waiting[6]})
 	equal(t, "admitted after volumes failed or were deleted", r.pass(), "team/4", "team/5", "team/6")
 
-	if !r.Enter(here, claim("team", "6")).Come {
+	if !r.Admit(here, claim("team", "6")).Admitted {
 		t.Error("an admitted claim is delayed when it enters again")
 	}
-	if r.Enter(here, claim("team", "7")).Come {
+	if r.Admit(here, claim("team", "7")).Admitted {
 		t.Error("a waiting claim is admitted only because it enters again")
 	}
 	r.bind(waiting[7:10]...)
@@ -181,7 +181,7 @@ func TestClaimsFollowBoundVolumes(t *testing.T) {
 func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	r := newRig(t)
 	for i := range limit {
-		if !r.Enter(here, claim("crowd", fmt.Sprint(i))).Come {
+		if !r.Admit(here, claim("crowd", fmt.Sprint(i))).Admitted {
 			t.Fatalf("claim %d is delayed", i)
 		}
 	}
@@ -192,16 +192,16 @@ func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	made := r.volumes(1)
 	r.forget(made[0]) // The volume belongs to another claim.
 	made[0].Spec.ClaimRef.UID = claim("crowd", "0").UID
-	r.see(made[0])
+	r.observe(made[0])
 	r.bind(made...)
 	equal(t, "admitted after a claim was bound", r.pass(), "team/late")
 	r.clock.Step(making - 3*interval)
 	r.pass() // reports some claims
-	if r.Enter(here, later).Come {
+	if r.Admit(here, later).Admitted {
 		t.Error("claims without a volume stop counting too early")
 	}
 	r.clock.Step(2 * interval)
-	if r.pass(); !r.Enter(here, later).Come {
+	if r.pass(); !r.Admit(here, later).Admitted {
 		t.Error("claims without a volume still count")
 	}
 }
@@ -227,10 +227,10 @@ func TestUnboundVolumesStopCounting(t *testing.T) {
 	first := claim("team", "first")
 	r.held(first)
 	r.clock.Step(binding - interval)
-	if r.pass(); r.Enter(here, first).Come {
+	if r.pass(); r.Admit(here, first).Admitted {
 		t.Error("waiting volumes stop counting too early")
 	}
-	if r.pass(); !r.Enter(here, first).Come {
+	if r.pass(); !r.Admit(here, first).Admitted {
 		t.Error("volumes that are never bound still count")
 	}
 }
@@ -257,21 +257,21 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// burst creates 60 claims a second, places them when the gate admits them, and creates their
+// burst creates 60 claims a second, places them when the queue admits them, and creates their
 // volumes after a delay. The PV controller binds the volumes one by one.
 func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay int) {
 	t.Helper()
 	r := newRig(t)
-	queues := map[string]queue{}
+	queues := map[string]workQueue{}
 	for i := range members {
 		name := fmt.Sprint("member-", i)
-		queues[name] = link(t.Context(), t, r.Gate, name)
+		queues[name] = link(t.Context(), t, r.Queue, name)
 	}
 	due := map[int][]*corev1.PersistentVolume{} // keyed by second
 	placed := map[string]bool{}
 	place := func(member, name string) {
 		c := claim(member, name)
-		if placed[name] || !r.Enter(member, c).Come {
+		if placed[name] || !r.Admit(member, c).Admitted {
 			return
 		}
 		placed[name] = true
@@ -288,7 +288,7 @@ func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay in
 			made++
 		}
 		for _, pv := range due[seconds] {
-			r.see(pv)
+			r.observe(pv)
 		}
 		waiting = append(waiting, due[seconds]...)
 		now := min(perSecond, len(waiting))
@@ -296,7 +296,7 @@ func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay in
 		waiting, bound = waiting[now:], bound+now
 		underWay = max(underWay, len(placed)-bound)
 		r.clock.Step(interval)
-		r.step()
+		r.admitWaiting()
 		for member, q := range queues {
 			for q.Len() > 0 {
 				request, _ := q.Get()
@@ -312,14 +312,14 @@ func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay in
 // (I7).
 func TestMembersHaveTheirShare(t *testing.T) {
 	r := newRig(t)
-	elsewhere := link(t.Context(), t, r.Gate, there)
+	elsewhere := link(t.Context(), t, r.Queue, there)
 	r.volumes(2 * limit)
 	few := r.volumesOf(there, limit/2-1)
 	r.held(claim("team", "here"))
-	if !r.Enter(there, claim("team", "below")).Come {
+	if !r.Admit(there, claim("team", "below")).Admitted {
 		t.Error("another member's volumes delay a claim below its member's share")
 	}
-	if r.Enter(there, claim("team", "at")).Come {
+	if r.Admit(there, claim("team", "at")).Admitted {
 		t.Error("a claim at its member's share is not delayed")
 	}
 	equal(t, "no admission above the share", r.pass())
@@ -367,14 +367,14 @@ func TestLeavingUnblocksOthers(t *testing.T) {
 	waiting := r.volumes(limit)
 	gone, stays := claim("team", "gone"), claim("team", "stays")
 	r.held(gone, stays)
-	r.Leave(here, client.ObjectKeyFromObject(gone))
-	r.Leave(there, client.ObjectKeyFromObject(stays)) // another member's queue
+	r.Remove(here, client.ObjectKeyFromObject(gone))
+	r.Remove(there, client.ObjectKeyFromObject(stays)) // another member's queue
 	recreated := stays.DeepCopy()
 	recreated.UID = "another"
 	r.held(recreated)
 	r.bind(waiting[:1]...)
 	equal(t, "admitted claims", r.pass(), "team/stays")
-	if !r.Enter(here, recreated).Come {
+	if !r.Admit(here, recreated).Admitted {
 		t.Error("a re-created claim is delayed after its admission")
 	}
 	r.held(stays) // the earlier object, with a different UID
@@ -384,16 +384,16 @@ func TestClaimsWaitUntilTheLinkEnds(t *testing.T) {
 	r := newRig(t)
 	waiting := r.volumes(limit)
 	r.held(claim("team", "first"))
-	before := r.lanes[here]
-	r.queue = link(t.Context(), t, r.Gate, here)
+	before := r.queues[here]
+	r.queue = link(t.Context(), t, r.Queue, here)
 	r.held(claim("team", "second"))
 	r.close(here, before)
 	r.bind(waiting[0])
 	equal(t, "admitted claims", r.pass(), "team/second")
 
 	r.held(claim("team", "third"))
-	r.close(here, r.lanes[here])
-	if !r.Enter(here, claim("team", "fourth")).Come {
+	r.close(here, r.queues[here])
+	if !r.Admit(here, claim("team", "fourth")).Admitted {
 		t.Error("a claim waits although the link has ended")
 	}
 }
@@ -413,11 +413,11 @@ func TestLongWaitsAreReported(t *testing.T) {
 		for _, name := range r.pass() {
 			reported[name] = true
 			i := name[len("team/"):]
-			turn := r.Enter(here, claim("team", i))
-			if turn.Come || !turn.Report || turn.Volumes != limit+1 || turn.Claims != n {
+			turn := r.Admit(here, claim("team", i))
+			if turn.Admitted || !turn.Report || turn.Volumes != limit+1 || turn.Claims != n {
 				t.Errorf("%s gets %+v", name, turn)
 			}
-			if r.Enter(here, claim("team", i)).Report {
+			if r.Admit(here, claim("team", i)).Report {
 				t.Errorf("%s is reported twice", name)
 			}
 		}
@@ -468,7 +468,7 @@ func TestStart(t *testing.T) {
 		q := link(ctx, t, g, here)
 		ended := make(chan error)
 		go func() { ended <- g.Start(ctx) }()
-		r := &rig{Gate: g, t: t, clock: clocktesting.NewFakeClock(time.Now()), queue: q}
+		r := &rig{Queue: g, t: t, clock: clocktesting.NewFakeClock(time.Now()), queue: q}
 		for range 2 { // the queue is empty in between
 			waiting := r.volumes(limit)
 			r.held(claim("team", fmt.Sprint(r.made)))
@@ -482,8 +482,8 @@ func TestStart(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if err := g.Source(here, here).Start(ctx, q); err != nil || len(g.lanes) > 0 {
-			t.Errorf("%d lanes remain after the link ended (%v)", len(g.lanes), err)
+		if err := g.Source(here, here).Start(ctx, q); err != nil || len(g.queues) > 0 {
+			t.Errorf("%d queues remain after the link ended (%v)", len(g.queues), err)
 		}
 	})
 }

@@ -51,64 +51,62 @@ type Orphans struct {
 	Since time.Time
 }
 
-// Book keeps the inventories of all members, by registration.
-type Book struct {
+// OrphanTracker keeps the inventories of all members, by registration. The controller orphan makes them, and
+// those that observe leaf volumes and snapshots record candidates.
+type OrphanTracker struct {
 	mu      sync.Mutex
 	orphans map[string]Orphans
 	// snapshots contains the leaf snapshots that no VolumeSnapshotContent in the host represents.
 	// In these Orphans, Volume is the name of a VolumeSnapshotContent in the member.
 	snapshots  map[string]Orphans
-	stuck      map[string]Stuck
 	candidates map[string]*candidates
-	explain    map[string]Explainer
-	waker      route.Waker
-	found      route.Waker   // enqueues the names of members whose orphans changed
+	changes    route.Trigger
+	found      route.Trigger // enqueues the names of members whose orphans changed
 	changed    chan struct{} // holds a token after any change
 }
 
 // candidates are a member's volumes that have no root according to its cache.
 type candidates struct {
-	names map[string]struct{}
-	gone  map[string]struct{} // recorded by Gone during the current inventory; otherwise nil
-	woken chan struct{}       // holds a token after a change
+	names   map[string]struct{}
+	gone    map[string]struct{} // recorded by Gone during the current inventory; otherwise nil
+	changed chan struct{}       // holds a token after a change
 }
 
-func (s *candidates) wake() {
+func (s *candidates) signal() {
 	select {
-	case s.woken <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
-// NewBook creates an empty Book.
-func NewBook() *Book {
-	return &Book{
-		orphans: map[string]Orphans{}, snapshots: map[string]Orphans{}, stuck: map[string]Stuck{},
-		candidates: map[string]*candidates{}, explain: map[string]Explainer{},
+// NewOrphanTracker creates an empty OrphanTracker.
+func NewOrphanTracker() *OrphanTracker {
+	return &OrphanTracker{
+		orphans: map[string]Orphans{}, snapshots: map[string]Orphans{}, candidates: map[string]*candidates{},
 		changed: make(chan struct{}, 1),
 	}
 }
 
-// Changed returns a channel with a token when facts about any member change, for example after its
+// Changed returns a channel with a token when the inventory of any member changes, for example after its
 // first inventory. It supports only one reader.
-func (b *Book) Changed() <-chan struct{} { return b.changed }
+func (t *OrphanTracker) Changed() <-chan struct{} { return t.changed }
 
 // Orphans returns a member's last known orphans.
-func (b *Book) Orphans(registration string) Orphans {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	o := b.orphans[registration]
+func (t *OrphanTracker) Orphans(registration string) Orphans {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.orphans[registration]
 	o.Found = slices.Clone(o.Found)
 	return o
 }
 
 // Rivals returns the other members whose last inventory contains an orphan with the given name for
 // the same claim.
-func (b *Book) Rivals(registration, volume string, root types.NamespacedName) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (t *OrphanTracker) Rivals(registration, volume string, root types.NamespacedName) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var rivals []string
-	for other, orphans := range b.orphans {
+	for other, orphans := range t.orphans {
 		has := slices.ContainsFunc(orphans.Found, func(o Orphan) bool { return o.Volume == volume && o.Root == root })
 		if has && other != registration {
 			rivals = append(rivals, other)
@@ -118,24 +116,24 @@ func (b *Book) Rivals(registration, volume string, root types.NamespacedName) []
 	return rivals
 }
 
-// Looking records that a member's inventory has begun.
-func (b *Book) Looking(registration string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.candidatesOf(registration).gone = map[string]struct{}{}
+// BeginInventory records that a member's inventory has begun.
+func (t *OrphanTracker) BeginInventory(registration string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.candidatesOf(registration).gone = map[string]struct{}{}
 }
 
 // Found records a member's complete inventory. If one of the orphans was deleted, or has a root
 // again, since the inventory began, Found triggers another inventory.
-func (b *Book) Found(registration string, found []Orphan) {
-	if b.change(b.orphans, registration, complete(found)) {
-		b.found.Wake(registration)
+func (t *OrphanTracker) Found(registration string, found []Orphan) {
+	if t.change(t.orphans, registration, complete(found)) {
+		t.found.Enqueue(registration)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.candidatesOf(registration)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.candidatesOf(registration)
 	if slices.ContainsFunc(found, func(o Orphan) bool { _, gone := s.gone[o.Volume]; return gone }) {
-		s.wake()
+		s.signal()
 	}
 	s.gone = nil
 }
@@ -143,8 +141,8 @@ func (b *Book) Found(registration string, found []Orphan) {
 // Unknown records that a member's inventory failed. It keeps the first cause and time, because
 // later causes differ only in their text. It also keeps the orphans from the last complete
 // inventory.
-func (b *Book) Unknown(registration, why string, now time.Time) {
-	b.change(b.orphans, registration, failed(why, now))
+func (t *OrphanTracker) Unknown(registration, why string, now time.Time) {
+	t.change(t.orphans, registration, failed(why, now))
 }
 
 func complete(found []Orphan) func(*Orphans) {
@@ -159,127 +157,127 @@ func failed(why string, now time.Time) func(*Orphans) {
 	}
 }
 
-// change updates a member's entry in one of the book's maps, and reports whether its orphans
+// change updates a member's entry in one of the maps, and reports whether its orphans
 // changed.
-func (b *Book) change(of map[string]Orphans, registration string, change func(*Orphans)) bool {
-	b.mu.Lock()
+func (t *OrphanTracker) change(of map[string]Orphans, registration string, change func(*Orphans)) bool {
+	t.mu.Lock()
 	before := of[registration]
 	after := before
 	change(&after)
 	of[registration] = after
-	b.mu.Unlock()
+	t.mu.Unlock()
 	if !reflect.DeepEqual(before, after) {
-		b.wake(registration)
+		t.announce(registration)
 	}
 	return !slices.Equal(before.Found, after.Found)
 }
 
 // Snapshots returns a member's last known snapshots that no content in the host represents.
-func (b *Book) Snapshots(registration string) Orphans {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	o := b.snapshots[registration]
+func (t *OrphanTracker) Snapshots(registration string) Orphans {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.snapshots[registration]
 	o.Found = slices.Clone(o.Found)
 	return o
 }
 
 // FoundSnapshots records a complete inventory of a member's snapshots.
-func (b *Book) FoundSnapshots(registration string, found []Orphan) {
-	b.change(b.snapshots, registration, complete(found))
+func (t *OrphanTracker) FoundSnapshots(registration string, found []Orphan) {
+	t.change(t.snapshots, registration, complete(found))
 }
 
 // UnknownSnapshots records that the inventory of a member's snapshots failed. It works like
 // Unknown.
-func (b *Book) UnknownSnapshots(registration, why string, now time.Time) {
-	b.change(b.snapshots, registration, failed(why, now))
+func (t *OrphanTracker) UnknownSnapshots(registration, why string, now time.Time) {
+	t.change(t.snapshots, registration, failed(why, now))
 }
 
 // RequestAccount requests another inventory of a member, because an object may have lost its root.
-func (b *Book) RequestAccount(registration string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.candidatesOf(registration).wake()
+func (t *OrphanTracker) RequestAccount(registration string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.candidatesOf(registration).signal()
 }
 
 // Forget drops a member that is no longer registered.
-func (b *Book) Forget(registration string) {
-	b.mu.Lock()
-	found := b.orphans[registration].Found
-	delete(b.orphans, registration)
-	delete(b.snapshots, registration)
-	delete(b.stuck, registration)
-	delete(b.candidates, registration)
+func (t *OrphanTracker) Forget(registration string) {
+	t.mu.Lock()
+	found := t.orphans[registration].Found
+	delete(t.orphans, registration)
+	delete(t.snapshots, registration)
+	delete(t.candidates, registration)
 	forgetMetrics(registration)
-	b.mu.Unlock()
+	t.mu.Unlock()
 	if len(found) > 0 {
-		b.found.Wake(registration)
+		t.found.Enqueue(registration)
 	}
 }
 
 // SetCandidate records whether a volume has no root according to its member's cache. A new
 // candidate triggers an inventory. If the volume has a root, SetCandidate works like Gone.
-func (b *Book) SetCandidate(registration, volume string, is bool) {
+func (t *OrphanTracker) SetCandidate(registration, volume string, is bool) {
 	if !is {
-		b.Gone(registration, volume)
+		t.Gone(registration, volume)
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.candidatesOf(registration)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.candidatesOf(registration)
 	if _, was := s.names[volume]; !was {
 		s.names[volume] = struct{}{}
-		s.wake()
+		s.signal()
 	}
 }
 
 // Gone records that a volume is missing from its member's cache. It triggers an inventory if the
 // volume was a candidate, or was an orphan in the last inventory. Found triggers an inventory if
 // the current one reports the volume.
-func (b *Book) Gone(registration, volume string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.candidatesOf(registration)
-	_, suspected := s.names[volume]
-	found := slices.ContainsFunc(b.orphans[registration].Found, func(o Orphan) bool { return o.Volume == volume })
+func (t *OrphanTracker) Gone(registration, volume string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.candidatesOf(registration)
+	_, wasCandidate := s.names[volume]
+	found := slices.ContainsFunc(t.orphans[registration].Found, func(o Orphan) bool { return o.Volume == volume })
 	delete(s.names, volume)
 	if s.gone != nil {
 		s.gone[volume] = struct{}{}
 	}
-	if suspected || found {
-		s.wake()
+	if wasCandidate || found {
+		s.signal()
 	}
 }
 
-// Suspicions resets a member's candidates for a new connection. It returns a channel that receives
+// ResetCandidates resets a member's candidates for a new connection. It returns a channel that receives
 // a token whenever the candidates change.
-func (b *Book) Suspicions(registration string) <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.candidates, registration)
-	return b.candidatesOf(registration).woken
+func (t *OrphanTracker) ResetCandidates(registration string) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.candidates, registration)
+	return t.candidatesOf(registration).changed
 }
 
-func (b *Book) candidatesOf(registration string) *candidates {
-	s := b.candidates[registration]
+func (t *OrphanTracker) candidatesOf(registration string) *candidates {
+	s := t.candidates[registration]
 	if s == nil {
-		s = &candidates{names: map[string]struct{}{}, woken: make(chan struct{}, 1)}
-		b.candidates[registration] = s
+		s = &candidates{names: map[string]struct{}{}, changed: make(chan struct{}, 1)}
+		t.candidates[registration] = s
 	}
 	return s
 }
 
-// Source enqueues a request with a registration's name whenever the facts about its member
-// change.
-func (b *Book) Source() source.Source { return b.waker.Source() }
+// Source enqueues a request with a registration's name whenever its member's inventory changes.
+func (t *OrphanTracker) Source() source.Source { return t.changes.Source() }
 
 // FoundSource enqueues the requests that a function returns for a registration's name, whenever the
 // orphans in its member change.
-func (b *Book) FoundSource(requests route.ByName) source.Source { return b.found.SourceOf(requests) }
+func (t *OrphanTracker) FoundSource(requests route.ByName) source.Source {
+	return t.found.SourceOf(requests)
+}
 
-func (b *Book) wake(registration string) {
+func (t *OrphanTracker) announce(registration string) {
 	select {
-	case b.changed <- struct{}{}:
+	case t.changed <- struct{}{}:
 	default:
 	}
-	b.waker.Wake(registration)
+	t.changes.Enqueue(registration)
 }

@@ -18,21 +18,21 @@ type waiter struct {
 	reported, report bool
 }
 
-// line is a queue of claims. Namespaces take turns, and the claims of one namespace stay in order.
+// waitingClaims is a queue of claims. Namespaces alternate, and the claims of one namespace stay in order.
 // Thus thousands of claims in one namespace do not delay claims in others.
-type line struct {
+type waitingClaims struct {
 	claims     map[types.NamespacedName]*waiter
-	namespaces []string // in the order of their turns
+	namespaces []string // in the order in which they are next
 	order      map[string][]*waiter
 }
 
-func newLine() line {
-	return line{claims: map[types.NamespacedName]*waiter{}, order: map[string][]*waiter{}}
+func newWaitingClaims() waitingClaims {
+	return waitingClaims{claims: map[types.NamespacedName]*waiter{}, order: map[string][]*waiter{}}
 }
 
-func (l *line) len() int { return len(l.claims) }
+func (l *waitingClaims) len() int { return len(l.claims) }
 
-func (l *line) add(w *waiter) {
+func (l *waitingClaims) add(w *waiter) {
 	l.claims[w.claim] = w
 	if _, there := l.order[w.claim.Namespace]; !there {
 		l.namespaces = append(l.namespaces, w.claim.Namespace)
@@ -41,18 +41,18 @@ func (l *line) add(w *waiter) {
 }
 
 // remove removes a claim from the queue. next skips its entry.
-func (l *line) remove(claim types.NamespacedName) bool {
+func (l *waitingClaims) remove(claim types.NamespacedName) bool {
 	if _, waits := l.claims[claim]; !waits {
 		return false
 	}
 	if delete(l.claims, claim); len(l.claims) == 0 {
-		*l = newLine()
+		*l = newWaitingClaims()
 	}
 	return true
 }
 
 // next removes and returns the next claim, or nil.
-func (l *line) next() *waiter {
+func (l *waitingClaims) next() *waiter {
 	for len(l.namespaces) > 0 {
 		namespace := l.namespaces[0]
 		l.namespaces = l.namespaces[1:]
@@ -71,7 +71,7 @@ func (l *line) next() *waiter {
 }
 
 // longest iterates over the waiting claims. In each namespace, it begins at the end of the queue.
-func (l *line) longest() iter.Seq[*waiter] {
+func (l *waitingClaims) longest() iter.Seq[*waiter] {
 	return func(yield func(*waiter) bool) {
 		for _, namespace := range l.namespaces {
 			for _, w := range slices.Backward(l.order[namespace]) {
@@ -83,4 +83,4 @@ func (l *line) longest() iter.Seq[*waiter] {
 	}
 }
 
-func (l *line) waits(w *waiter) bool { return l.claims[w.claim] == w }
+func (l *waitingClaims) waits(w *waiter) bool { return l.claims[w.claim] == w }

@@ -16,26 +16,34 @@ func TestSuspicions(t *testing.T) {
 	const member, volume = "cluster38", "pvc-1"
 	found := []Orphan{{Volume: volume}}
 	for name, tc := range map[string]struct {
-		happens func(*Book)
+		happens func(*OrphanTracker)
 		want    bool
 	}{
-		"no events":       {func(*Book) {}, false},
-		"a candidate":     {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
-		"not a candidate": {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
-		"a volume that is not a candidate is deleted": {func(b *Book) { b.Gone(member, volume) }, false},
-		"an inventory finds an orphan":                {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
-		"found, then deleted":                         {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
-		"deleted during the inventory, then found":    {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
-		"found, then gets a root":                     {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
-		"a volume with a root becomes an orphan":      {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
-		"deleted before the inventory":                {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
-		"another volume is deleted":                   {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
-		"another member's volume is deleted":          {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
-		"found although no inventory has begun":       {func(b *Book) { b.Found(member, found) }, false},
+		"no events":       {func(*OrphanTracker) {}, false},
+		"a candidate":     {func(b *OrphanTracker) { b.SetCandidate(member, volume, true) }, true},
+		"not a candidate": {func(b *OrphanTracker) { b.SetCandidate(member, volume, false) }, false},
+		"a volume that is not a candidate is deleted": {func(b *OrphanTracker) { b.Gone(member, volume) }, false},
+		"an inventory finds an orphan":                {func(b *OrphanTracker) { b.BeginInventory(member); b.Found(member, found) }, false},
+		"found, then deleted":                         {func(b *OrphanTracker) { b.BeginInventory(member); b.Found(member, found); b.Gone(member, volume) }, true},
+		"deleted during the inventory, then found":    {func(b *OrphanTracker) { b.BeginInventory(member); b.Gone(member, volume); b.Found(member, found) }, true},
+		"found, then gets a root": {func(b *OrphanTracker) {
+			b.BeginInventory(member)
+			b.Found(member, found)
+			b.SetCandidate(member, volume, false)
+		}, true},
+		"a volume with a root becomes an orphan": {func(b *OrphanTracker) {
+			b.BeginInventory(member)
+			b.SetCandidate(member, volume, false)
+			b.Found(member, found)
+		}, true},
+		"deleted before the inventory":          {func(b *OrphanTracker) { b.Gone(member, volume); b.BeginInventory(member); b.Found(member, found) }, false},
+		"another volume is deleted":             {func(b *OrphanTracker) { b.BeginInventory(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
+		"another member's volume is deleted":    {func(b *OrphanTracker) { b.BeginInventory(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
+		"found although no inventory has begun": {func(b *OrphanTracker) { b.Found(member, found) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			book := NewBook()
-			woken := book.Suspicions(member)
+			book := NewOrphanTracker()
+			woken := book.ResetCandidates(member)
 			tc.happens(book)
 			select {
 			case <-woken:
@@ -53,8 +61,8 @@ func TestSuspicions(t *testing.T) {
 
 // A candidate's deletion triggers one inventory. Later events for the same volume trigger none.
 func TestDeletedVolumeIsNotACandidate(t *testing.T) {
-	book := NewBook()
-	woken := book.Suspicions("cluster38")
+	book := NewOrphanTracker()
+	woken := book.ResetCandidates("cluster38")
 	book.SetCandidate("cluster38", "pvc-1", true)
 	<-woken
 	book.Gone("cluster38", "pvc-1")
@@ -70,7 +78,7 @@ func TestDeletedVolumeIsNotACandidate(t *testing.T) {
 // Claims for which two members have a volume are enqueued when the other members' orphans change.
 // No other change in an inventory enqueues them.
 func TestFoundSource(t *testing.T) {
-	book := NewBook()
+	book := NewOrphanTracker()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
 	var woken []string
