@@ -9,49 +9,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// refuseNamespace returns why the leaves of a host namespace must not be in the member, or nil.
+// namespaceObstacle returns why the leaves of a host namespace must not be in the member, or nil.
 // They may be in a namespace that Xylem created for this host, or that the member's admin handed
-// over to this host. A refusal because of the member's namespace ends when that namespace is
+// over to this host. An obstacle because of the member's namespace ends when that namespace is
 // replaced.
-func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
-	if refusal := m.refuseHost(host); refusal != nil || m.Inside == nil {
-		return refusal
+func (m Member) namespaceObstacle(host Namespace) *Obstacle {
+	switch rule := m.Excludes(host); {
+	case reserved(host.Name):
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceReserved, Cause: fmt.Sprintf("does not admit namespace %q, which is reserved for the cluster itself", host.Name),
+			Remedy: "Use another namespace"}
+	case rule != "":
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceNotAdmitted, Cause: fmt.Sprintf("does not admit namespace %q: %s", host.Name, rule),
+			Remedy: fmt.Sprintf("Use another namespace, or ask an admin to change spec.namespaces of ClusterRegistration %q", m.Registration)}
+	case m.Inside == nil:
+		return nil
+	case m.Inside.Namespace == nil:
+		return obstacleOf(m.Inside.Rejection)
 	}
-	ns := m.Inside.Namespace
-	if ns == nil {
-		return m.Inside.Rejection
-	}
-	switch holder := ns.Labels[v1alpha1.LabelHost]; {
-	case holder == "":
-		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which this host may not use. Ask the member's admin to hand the namespace over with `kubectl label namespace %[2]s %[3]s=%[4]s`, or use a namespace with another name",
-			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)
-	case holder != m.HostID:
-		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace with another name. If that host no longer uses the namespace, the member's admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
-			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)
-	}
-	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
-		return mirror.Refuse(v1alpha1.ReasonNamespaceTerminating, "namespace %[2]q in member %[1]q is terminating: Xylem re-creates the namespace once it is gone. If the deletion does not complete, `kubectl get namespace %[2]s -o yaml` in the member shows what blocks it",
-			m.Registration, ns.Name)
-	}
-	return nil
+	return m.insideObstacle(m.Inside.Namespace)
 }
 
-// refuseHost returns why the leaves of a host namespace must not be in the member, regardless of
-// the member's namespace, or nil.
-func (m Member) refuseHost(host Namespace) *mirror.Refusal {
-	name := host.Name
-	if reserved(name) {
-		return mirror.Refuse(v1alpha1.ReasonNamespaceReserved, "namespace %q is reserved for the cluster itself: Xylem does not push objects to that namespace in member %q. Use another namespace", name, m.Registration)
+// insideObstacle returns why the member's namespace must not get the leaves, or nil.
+func (m Member) insideObstacle(ns *corev1.Namespace) *Obstacle {
+	switch holder := ns.Labels[v1alpha1.LabelHost]; {
+	case holder == "":
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceConflict, Cause: fmt.Sprintf("already has a namespace %q, which this host may not use", ns.Name),
+			Remedy: fmt.Sprintf("Ask the member's admin to hand the namespace over with `kubectl label namespace %s %s=%s`, or use a namespace with another name", ns.Name, v1alpha1.LabelHost, m.HostID)}
+	case holder != m.HostID:
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceConflict, Cause: fmt.Sprintf("already has a namespace %q, which belongs to another host (%s=%s)", ns.Name, v1alpha1.LabelHost, holder),
+			Remedy: fmt.Sprintf("Use a namespace with another name. If that host no longer uses the namespace, the member's admin can hand it over with `kubectl label --overwrite namespace %s %s=%s`", ns.Name, v1alpha1.LabelHost, m.HostID)}
+	case ns.DeletionTimestamp != nil, ns.Status.Phase == corev1.NamespaceTerminating:
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceTerminating, WholeSentence: true,
+			Cause:  fmt.Sprintf("namespace %q in member %q is terminating: Xylem re-creates the namespace once it is gone", ns.Name, m.Registration),
+			Remedy: fmt.Sprintf("If the deletion does not complete, `kubectl get namespace %s -o yaml` in the member shows what blocks it", ns.Name)}
 	}
-	why := m.Excludes(host)
-	if why == "" {
-		return nil
-	}
-	return mirror.Refuse(v1alpha1.ReasonNamespaceNotAdmitted, "member %[1]q does not admit namespace %[2]q: %[3]s. Use another namespace, or ask an admin to change spec.namespaces of ClusterRegistration %[1]q",
-		m.Registration, name, why)
+	return nil
 }
 
 // Excludes returns which rule in spec.namespaces excludes a host namespace. It returns "" if none

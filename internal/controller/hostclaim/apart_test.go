@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -25,9 +25,9 @@ func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 	for node, kind := range kinds {
 		for _, placed := range []string{"", "id-a", "id-b", "elsewhere"} {
 			for flags := range 32 {
-				members := []registered.Member{memberOf("a"), memberOf("b")}
-				members[0].Connection = registered.Connection{Connected: flags&1 != 0, Connecting: flags&2 != 0}
-				members[1].Connection = registered.Connection{Connected: flags&4 != 0, Connecting: flags&8 != 0}
+				members := []placement.Candidate{memberOf("a"), memberOf("b")}
+				members[0].Connection = placement.Connection{Connected: flags&1 != 0, Connecting: flags&2 != 0}
+				members[1].Connection = placement.Connection{Connected: flags&4 != 0, Connecting: flags&8 != 0}
 				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{}}}
 				claim.Spec.StorageClassName, claim.Status.Phase = ptr.To("disk"), corev1.ClaimPending
 				if node != "" {

@@ -27,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
@@ -195,7 +196,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err != nil {
 		return o, err
 	}
-	o.members, o.leaving = registered.Split(all)
+	o.members, o.leaving = placement.SplitLeaving(all)
 	if o.selected, err = r.selection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
 		return o, err
 	}
@@ -219,7 +220,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 
 // selection classifies the selected node. If the cache does not have it as a virtual node,
 // selection reads it live, because the cache may lag.
-func (r *Reconciler) selection(ctx context.Context, name string, members []registered.Member) (selection, error) {
+func (r *Reconciler) selection(ctx context.Context, name string, members []placement.Candidate) (selection, error) {
 	if name == "" {
 		return none, nil
 	}
@@ -235,7 +236,7 @@ func (r *Reconciler) selection(ctx context.Context, name string, members []regis
 	case node != nil:
 		return plain, nil
 	}
-	if slices.ContainsFunc(members, func(m registered.Member) bool { return m.NodeName == name }) {
+	if slices.ContainsFunc(members, func(m placement.Candidate) bool { return m.NodeName == name }) {
 		return virtual, nil // the virtual node was deleted, and Xylem will re-create it
 	}
 	return missing, nil

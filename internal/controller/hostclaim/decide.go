@@ -1,7 +1,6 @@
 package hostclaim
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,19 +11,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/text"
 )
-
-// namedAtMost is the maximum number of members that a message names, because an event's note is
-// limited to 1,024 bytes.
-const namedAtMost = 5
 
 // selection classifies the node that is selected for a claim.
 type selection int
@@ -44,7 +38,7 @@ type observed struct {
 	class    *storagev1.StorageClass       // nil if it does not exist
 	selected selection
 	// members are the members in which the claim can be placed. leaving are the others.
-	members, leaving []registered.Member
+	members, leaving []placement.Candidate
 	// has reports whether a member has a class.
 	has func(registration, class string) bool
 	// namespace is the claim's namespace.
@@ -55,7 +49,7 @@ type observed struct {
 	stuck bool
 	// source is the claim's data source, or nil. pods are the claim's Pods that cannot be scheduled;
 	// they are set only if the claim has a data source.
-	source *copysource.Source
+	source *placement.CopySource
 	pods   []waitingPod
 	// populated reports whether a populator of the host handles the kind of the source. It is read only if
 	// no member does.
@@ -70,7 +64,7 @@ type decision struct {
 	again        time.Duration // 0 to wait for the next event
 }
 
-func say(reason, format string, args ...any) decision {
+func reportProblem(reason, format string, args ...any) decision {
 	return decision{reason: reason, note: fmt.Sprintf(format, args...)}
 }
 
@@ -94,13 +88,13 @@ func decide(o observed) decision {
 	var refusal *mirror.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		return say(refusal.Reason, "%s", refusal.Message)
+		return reportProblem(refusal.Reason, "%s", refusal.Message)
 	case err != nil:
-		return say(v1alpha1.ReasonClassInvalid, "%v", err)
+		return reportProblem(v1alpha1.ReasonClassInvalid, "%v", err)
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
 		return o.promised()
 	case !hostclass.WaitsForConsumer(o.class):
-		return say(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s. The mode of a class is immutable, so create another class",
+		return reportProblem(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s. The mode of a class is immutable, so create another class",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
 	}
 	if o.bySource() {
@@ -111,7 +105,7 @@ func decide(o observed) decision {
 		return decision{} // the populator binds the claim, to a volume that it fills
 	}
 	if d.reason == "" && o.selected == none && hostclass.NamedOnlyByAnnotation(o.claim) {
-		return say(v1alpha1.ReasonClassInvalid, "only the annotation %s names StorageClass %q, which makes kube-scheduler 1.37 panic. Run `%s`",
+		return reportProblem(v1alpha1.ReasonClassInvalid, "only the annotation %s names StorageClass %q, which makes kube-scheduler 1.37 panic. Run `%s`",
 			corev1.BetaStorageClassAnnotation, o.class.Name, hostclass.NameInField(o.claim.Namespace, o.claim.Name, o.class.Name))
 	}
 	return d
@@ -130,7 +124,7 @@ const (
 // or if a member has an orphan that the claim may not adopt, root_pvc reports instead.
 func (o observed) volumeNotFound() decision {
 	all := slices.Concat(o.members, o.leaving)
-	connecting := slices.ContainsFunc(all, func(m registered.Member) bool { return m.Connecting })
+	connecting := slices.ContainsFunc(all, func(m placement.Candidate) bool { return m.Connecting })
 	rest := o.claim.CreationTimestamp.Add(missingAfter).Sub(o.now)
 	switch {
 	case !o.lacksVolume:
@@ -146,13 +140,13 @@ func (o observed) volumeNotFound() decision {
 	}
 	var away []string
 	for _, m := range all {
-		if lost(m) {
+		if m.Disconnected() {
 			away = append(away, m.Registration)
 		}
 	}
-	d := say(v1alpha1.ReasonVolumeNotFound, "PersistentVolume %q, which the claim names, does not exist. If a member has an orphan with this name (status.orphans of its ClusterRegistration), the claim's events report why the claim is not bound to it. "+
+	d := reportProblem(v1alpha1.ReasonVolumeNotFound, "PersistentVolume %q, which the claim names, does not exist. If a member has an orphan with this name (status.orphans of its ClusterRegistration), the claim's events report why the claim is not bound to it. "+
 		"Otherwise, create the PersistentVolume, or delete the claim, and create it again with another spec.volumeName, or without one to get a new volume%s",
-		o.claim.Spec.VolumeName, others("members that are not connected may have such an orphan:", away))
+		o.claim.Spec.VolumeName, notConnected("members that are not connected may have such an orphan:", away))
 	d.again = missingAgain
 	return d
 }
@@ -173,7 +167,7 @@ func (o observed) promised() decision {
 	if refusal == nil {
 		return decision{}
 	}
-	return say(refusal.Reason, "%s", refusal.Message)
+	return reportProblem(refusal.Reason, "%s", refusal.Message)
 }
 
 // unsourced returns the decision for a claim whose member the scheduler chooses.
@@ -192,10 +186,19 @@ func (o observed) unsourced(timeout time.Duration) decision {
 }
 
 func unselected(o observed, format string, args ...any) decision {
-	d := say(v1alpha1.ReasonSelectedNode, "node %q was selected for the claim, %s. Xylem removes the annotation selected-node, so that another node can be selected",
+	d := reportProblem(v1alpha1.ReasonSelectedNode, "node %q was selected for the claim, %s. Xylem removes the annotation selected-node, so that another node can be selected",
 		o.claim.Annotations[route.AnnSelectedNode], fmt.Sprintf(format, args...))
 	d.unselect = true
 	return d
+}
+
+// query asks which members can create the claim. Any capacity suffices, because it may grow.
+func (o observed) query() placement.Query {
+	need := placement.ClaimNeed{Class: o.class}
+	if o.source != nil {
+		need.Source = &o.source.Of
+	}
+	return placement.Query{Namespace: o.namespace, Claims: []placement.ClaimNeed{need}, HasClass: o.has}
 }
 
 // unplaced reports why no member can be selected.
@@ -203,85 +206,74 @@ func unplaced(o observed) decision {
 	if len(o.members) == 0 {
 		return o.withoutMembers()
 	}
-	var away, offering, lacking, unpublished, refusing, rules []string
-	var refusal *mirror.Refusal
-	connecting := 0
-	for _, m := range o.members {
-		answer := m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: o.kind()})
-		_, offers := m.Largest[o.class.Name]
+	var away, offering []string
+	var refusing, lacking []placement.Verdict
+	connecting := false
+	for _, v := range placement.Survey(o.query(), o.members) {
 		switch {
-		case answer.Refusal != nil && !answer.ByClass(): // whether or not it is connected
-			refusing, refusal = append(refusing, m.Registration), cmp.Or(refusal, answer.Refusal)
-			if rule := m.Excludes(o.namespace); rule != "" && answer.Refusal.Reason == v1alpha1.ReasonNamespaceNotAdmitted {
-				rules = append(rules, fmt.Sprintf("member %q does not admit namespace %q: %s", m.Registration, o.namespace.Name, rule))
-			}
-		case !m.Connected && m.Connecting:
-			connecting++
-		case !m.Connected:
-			away = append(away, m.Registration)
-		case answer.ByClass():
-			lacking = append(lacking, fmt.Sprintf("member %q is excluded by the class's allowedTopologies", m.Registration))
-		case offers:
-			offering = append(offering, m.Registration)
-		case o.has(m.Registration, answer.Class):
-			unpublished = append(unpublished, m.Registration)
+		case v.RuleObstacle != nil && !v.ExcludedByClass(): // whether or not it is connected
+			refusing = append(refusing, v)
+		case v.Disconnected():
+			away = append(away, v.Registration)
+		case !v.Connected:
+			connecting = true
+		case v.Obstacle() == nil:
+			offering = append(offering, v.Registration)
 		default:
-			lacking = append(lacking, fmt.Sprintf("member %q has no StorageClass %q (by %s)", m.Registration, answer.Class, answer.Rule))
+			lacking = append(lacking, v)
 		}
 	}
 	switch {
-	case len(offering)+len(lacking)+len(unpublished)+connecting > 0:
-	case len(rules) > 1 && len(rules) == len(refusing): // each member rejects the namespace by its own rule
-		return say(refusal.Reason, "no member can provision the claim: %s. Use another namespace, or ask an admin to change spec.namespaces of a ClusterRegistration, or the namespace's labels%s",
-			some(rules, "; "), others("not connected:", away))
-	case refusal != nil: // the scheduler does not observe the refusal, and would choose one of these members
-		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same applies to", refusing[1:]), others("not connected:", away))
-	default:
-		return say(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s). `kubectl get clusterregistrations` shows the causes", some(away, ", "))
+	case len(offering)+len(lacking) > 0:
+		return o.partlyOffered(offering, lacking, away)
+	case connecting:
+		return decision{}
+	case len(refusing) == 1:
+		return reportProblem(refusing[0].Obstacle().Reason, "%s%s", refusing[0].Refusal().Message, notConnected("not connected:", away))
+	case len(refusing) > 1: // the scheduler does not observe the rules, and would choose one of these members
+		return reportObstacles(refusing[0].Obstacle().Reason, "no member can provision the claim", refusing, away)
 	}
-	return partlyOffered(o, offering, lacking, unpublished, away)
+	return reportProblem(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s). `kubectl get clusterregistrations` shows the causes", firstNames(away, ", "))
 }
 
 // withoutMembers reports that no member can get claims.
 func (o observed) withoutMembers() decision {
 	if len(o.leaving) > 0 {
-		return say(v1alpha1.ReasonMemberLeaving, "every registered member is being deregistered: volumes of StorageClass %q exist only in members. Register a member", o.class.Name)
+		return reportProblem(v1alpha1.ReasonMemberLeaving, "every registered member is being deregistered: volumes of StorageClass %q exist only in members. Register a member", o.class.Name)
 	}
-	return say(v1alpha1.ReasonNoMembers, "no member is registered: volumes of StorageClass %q exist only in members. Create a ClusterRegistration", o.class.Name)
+	return reportProblem(v1alpha1.ReasonNoMembers, "no member is registered: volumes of StorageClass %q exist only in members. Create a ClusterRegistration", o.class.Name)
 }
 
 // partlyOffered reports which members lack the class, or its capacity in the host, if this may keep
 // a Pod that uses the claim from being scheduled.
-func partlyOffered(o observed, offering, lacking, unpublished, away []string) decision {
-	switch {
-	case !o.stuck || len(lacking)+len(unpublished) == 0:
+func (o observed) partlyOffered(offering []string, lacking []placement.Verdict, away []string) decision {
+	if !o.stuck || len(lacking) == 0 {
 		return decision{}
-	case len(lacking) == 0:
-		return say(v1alpha1.ReasonCapacityUnpublished, "a Pod that uses this claim cannot be scheduled, and the host has no CSIStorageCapacity of StorageClass %q for some members that have the class (%s). If this does not change soon, see the events of these ClusterRegistrations%s%s",
-			o.class.Name, some(unpublished, ", "), others("offered by", offering), others("not connected:", away))
 	}
-	for _, name := range unpublished {
-		lacking = append(lacking, fmt.Sprintf("member %q has the class, but no CSIStorageCapacity in the host (see the events of its ClusterRegistration)", name))
+	reason := v1alpha1.ReasonCapacityUnpublished
+	if slices.ContainsFunc(lacking, func(v placement.Verdict) bool { return v.Obstacle().Reason != reason }) {
+		reason = v1alpha1.ReasonNotOffered
 	}
-	if len(offering) == 0 {
-		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class in a member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[3]s",
-			o.class.Name, some(lacking, "; "), others("not connected:", away))
+	what := fmt.Sprintf("no connected member offers StorageClass %q", o.class.Name)
+	if len(offering) > 0 {
+		what = fmt.Sprintf("a Pod that uses this claim cannot be scheduled, and only some members offer StorageClass %q (%s)", o.class.Name, firstNames(offering, ", "))
 	}
-	return say(v1alpha1.ReasonNotOffered, "a Pod that uses this claim cannot be scheduled, and only some members offer StorageClass %q (%s): %s. If the Pod needs a member without the class, create the class in that member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[4]s",
-		o.class.Name, some(offering, ", "), some(lacking, "; "), others("not connected:", away))
+	return reportObstacles(reason, what, lacking, away)
 }
 
-func others(what string, names []string) string {
+// reportObstacles reports the members' obstacles, what to do about them, and which members are away.
+func reportObstacles(reason, what string, verdicts []placement.Verdict, away []string) decision {
+	return reportProblem(reason, "%s: %s. %s%s", what, firstNames(placement.Causes(verdicts), "; "), strings.Join(placement.Remedies(verdicts), ". "), notConnected("not connected:", away))
+}
+
+// notConnected appends the names of the members that are not connected, if any.
+func notConnected(what string, names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s %s", what, some(names, ", "))
+	return fmt.Sprintf("; %s %s", what, firstNames(names, ", "))
 }
 
-// some joins the first few names, and appends the number of the rest.
-func some(names []string, separator string) string {
-	if len(names) <= namedAtMost {
-		return strings.Join(names, separator)
-	}
-	return fmt.Sprintf("%s%sand %d more", strings.Join(names[:namedAtMost], separator), separator, len(names)-namedAtMost)
+func firstNames(names []string, separator string) string {
+	return text.FirstNames(names, text.NamesListed, separator)
 }

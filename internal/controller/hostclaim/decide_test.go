@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -32,7 +31,7 @@ func seen(change ...func(*observed)) observed {
 			Provisioner:       v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 		},
-		members:   []registered.Member{offers("a")},
+		members:   []placement.Candidate{offers("a")},
 		has:       func(string, string) bool { return false },
 		namespace: placement.Namespace{Name: "team", Known: true},
 	}
@@ -48,10 +47,10 @@ func byAnnotation(o *observed) {
 }
 
 // memberOf returns a registered member, after applying the changes.
-func memberOf(name string, change ...func(*v1alpha1.ClusterRegistration, *registered.Member)) registered.Member {
+func memberOf(name string, change ...func(*v1alpha1.ClusterRegistration, *placement.Candidate)) placement.Candidate {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Spec.Node.Name, cr.Status.ClusterID = "node-"+name, "id-"+name
-	var m registered.Member
+	var m placement.Candidate
 	for _, c := range change {
 		c(cr, &m)
 	}
@@ -59,25 +58,25 @@ func memberOf(name string, change ...func(*v1alpha1.ClusterRegistration, *regist
 	return m
 }
 
-func connected(_ *v1alpha1.ClusterRegistration, m *registered.Member) { m.Connected = true }
+func connected(_ *v1alpha1.ClusterRegistration, m *placement.Candidate) { m.Connected = true }
 
-func connecting(_ *v1alpha1.ClusterRegistration, m *registered.Member) { m.Connecting = true }
+func connecting(_ *v1alpha1.ClusterRegistration, m *placement.Candidate) { m.Connecting = true }
 
-func withClass(_ *v1alpha1.ClusterRegistration, m *registered.Member) {
+func withClass(_ *v1alpha1.ClusterRegistration, m *placement.Candidate) {
 	m.Largest = map[string]resource.Quantity{"fast": resource.MustParse("1Gi")}
 }
 
 // refuses makes the registration reject the claim's namespace.
-func refuses(cr *v1alpha1.ClusterRegistration, _ *registered.Member) {
+func refuses(cr *v1alpha1.ClusterRegistration, _ *placement.Candidate) {
 	cr.Spec.Namespaces.Allow = []string{"other"}
 }
 
-func mapped(cr *v1alpha1.ClusterRegistration, _ *registered.Member) {
+func mapped(cr *v1alpha1.ClusterRegistration, _ *placement.Candidate) {
 	cr.Spec.Storage.Classes = []v1alpha1.ClassMapping{{Host: "fast", Member: "gp3"}}
 }
 
-func inZone(zone string) func(*v1alpha1.ClusterRegistration, *registered.Member) {
-	return func(_ *v1alpha1.ClusterRegistration, m *registered.Member) {
+func inZone(zone string) func(*v1alpha1.ClusterRegistration, *placement.Candidate) {
+	return func(_ *v1alpha1.ClusterRegistration, m *placement.Candidate) {
 		m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
 	}
 }
@@ -90,13 +89,13 @@ func onlyIn(zone string) func(*observed) {
 	}
 }
 
-func onNode(name string) func(*v1alpha1.ClusterRegistration, *registered.Member) {
-	return func(cr *v1alpha1.ClusterRegistration, _ *registered.Member) { cr.Spec.Node.Name = name }
+func onNode(name string) func(*v1alpha1.ClusterRegistration, *placement.Candidate) {
+	return func(cr *v1alpha1.ClusterRegistration, _ *placement.Candidate) { cr.Spec.Node.Name = name }
 }
 
-func offers(name string) registered.Member { return memberOf(name, connected, withClass) }
+func offers(name string) placement.Candidate { return memberOf(name, connected, withClass) }
 
-func lacks(name string) registered.Member { return memberOf(name, connected, mapped) }
+func lacks(name string) placement.Candidate { return memberOf(name, connected, mapped) }
 
 func selected(s selection) func(*observed) {
 	return func(o *observed) {
@@ -105,10 +104,10 @@ func selected(s selection) func(*observed) {
 	}
 }
 
-func members(of ...registered.Member) func(*observed) { return func(o *observed) { o.members = of } }
+func members(of ...placement.Candidate) func(*observed) { return func(o *observed) { o.members = of } }
 
 // leaving leaves only members that are being deregistered.
-func leaving(of ...registered.Member) func(*observed) {
+func leaving(of ...placement.Candidate) func(*observed) {
 	for i := range of {
 		of[i].Leaving = true
 	}
@@ -133,7 +132,7 @@ func lackingVolume(age time.Duration) func(*observed) {
 }
 
 // off returns a disconnected member with the given node.
-func off(name, node string) registered.Member {
+func off(name, node string) placement.Candidate {
 	return memberOf(name, onNode(node))
 }
 
@@ -221,7 +220,7 @@ func TestDecide(t *testing.T) {
 		"the member in which the claim is placed is away, and leaving":          {observed: seen(selected(virtual), leaving(off("a", "worker-1")), placed("id-a")), reason: v1alpha1.ReasonMemberAway, says: []string{"annotate its ClusterRegistration, which is being deleted, with " + v1alpha1.AnnotationForceDeregister}},
 		"the selected member is away, and leaving":                              {observed: seen(selected(virtual), leaving(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
 		"the only member is leaving":                                            {observed: seen(leaving(offers("a"))), reason: v1alpha1.ReasonMemberLeaving, says: []string{"Register a member"}},
-		"one member offers the class, the other lacks its capacity in the host": {observed: seen(members(offers("b"), lacks("a")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{"(a)", "offered by b"}},
+		"one member offers the class, the other lacks its capacity in the host": {observed: seen(members(offers("b"), lacks("a")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{"(b): ", `member "a" has no CSIStorageCapacity in the host`}},
 
 		"no member is registered":                                                 {observed: seen(members()), reason: v1alpha1.ReasonNoMembers, says: []string{"ClusterRegistration"}},
 		"no member is connected":                                                  {observed: seen(members(memberOf("a"), memberOf("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},
@@ -229,10 +228,10 @@ func TestDecide(t *testing.T) {
 		"the only member does not offer the class":                                {observed: seen(members(lacks("a")))},
 		"no connected member offers the class, and a Pod cannot be scheduled":     {observed: seen(members(lacks("a"), memberOf("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by a rule in spec.storage.classes of ClusterRegistration "a")`, "not connected: b"}},
 		"only one of two members offers the class, and a Pod cannot be scheduled": {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `"b" has no StorageClass`}},
-		"the only member has the class, but no capacity in the host":              {observed: seen(members(lacks("a"), memberOf("b")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{"(a)", "not connected: b"}},
-		"one member lacks the class, the other its capacity in the host":          {observed: seen(members(lacks("a"), lacks("b")), having("a"), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has the class, but no CSIStorageCapacity`, `"b" has no StorageClass`}},
+		"the only member has the class, but no capacity in the host":              {observed: seen(members(lacks("a"), memberOf("b")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{`member "a" has no CSIStorageCapacity in the host for class "fast"`, "events", "not connected: b"}},
+		"one member lacks the class, the other its capacity in the host":          {observed: seen(members(lacks("a"), lacks("b")), having("a"), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no CSIStorageCapacity`, `"b" has no StorageClass`}},
 		"only one of two members offers the class":                                {observed: seen(members(offers("a"), lacks("b")))},
-		"one member offers the class, and the class excludes another":             {observed: seen(onlyIn("a"), members(memberOf("a", connected, withClass, inZone("a")), memberOf("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `member "b" is excluded by the class's allowedTopologies`}},
+		"one member offers the class, and the class excludes another":             {observed: seen(onlyIn("a"), members(memberOf("a", connected, withClass, inZone("a")), memberOf("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `member "b" is excluded by the allowedTopologies of StorageClass "fast"`}},
 		"no member admits the namespace":                                          {observed: seen(members(memberOf("a", connected, withClass, refuses), memberOf("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team": no pattern of`, `member "b" does not admit namespace "team": no pattern of`, "ask an admin"}},
 		"the only member does not admit the namespace, and lacks the class":       {observed: seen(members(memberOf("a", connected, mapped, refuses)), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
 		"the only member that admits the namespace is not connected":              {observed: seen(members(memberOf("a", connected, withClass, refuses), memberOf("b"))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},

@@ -9,11 +9,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // copying sets the claim's data source to claim "golden", which is in member "b".
@@ -24,8 +23,8 @@ func copying(change ...func(*observed)) func(*observed) {
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}}
 		leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}
 		o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
-		o.source = &copysource.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})}
-		o.members = []registered.Member{offers("a"), memberOf("b", connected, withClass, labelled)}
+		o.source = &placement.CopySource{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})}
+		o.members = []placement.Candidate{offers("a"), memberOf("b", connected, withClass, labelled)}
 		for _, c := range change {
 			c(o)
 		}
@@ -34,7 +33,7 @@ func copying(change ...func(*observed)) func(*observed) {
 }
 
 // labelled adds the member's node, with labels that Pods can select.
-func labelled(cr *v1alpha1.ClusterRegistration, m *registered.Member) {
+func labelled(cr *v1alpha1.ClusterRegistration, m *placement.Candidate) {
 	m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cr.Spec.Node.Name, Labels: map[string]string{
 		"member": cr.Name, v1alpha1.LabelClusterID: cr.Status.ClusterID}}}
 }
@@ -62,7 +61,7 @@ func volumeIn(cluster string) *corev1.PersistentVolume {
 // host_claim reports why the member with the data source cannot create the claim, and leaves the
 // selection to the controller source.
 func TestSourced(t *testing.T) {
-	inB := func(change ...func(*v1alpha1.ClusterRegistration, *registered.Member)) func(*observed) {
+	inB := func(change ...func(*v1alpha1.ClusterRegistration, *placement.Candidate)) func(*observed) {
 		return func(o *observed) { o.members[1] = memberOf("b", change...) }
 	}
 	placed := func(o *observed) {

@@ -153,43 +153,41 @@ func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	needs, err := r.needs(ctx, root)
+	query, err := r.queryFor(ctx, root)
 	if err != nil {
 		return nil, err
 	}
 	var others []string
-	for _, m := range members {
-		if m.ClusterID != r.ClusterID && m.MayRun(*root) &&
-			!slices.ContainsFunc(needs, func(q placement.Request) bool { return !m.Answer(q).Allowed() }) {
-			others = append(others, m.ClusterID)
+	for _, v := range placement.Survey(query, members) {
+		if v.ClusterID != r.ClusterID && v.Admitted() && v.Schedulable {
+			others = append(others, v.ClusterID)
 		}
 	}
 	return others, nil
 }
 
-// needs returns what the Pod's claims require of a member: access to their volumes, and the
-// class of their promises.
-func (r *reconciler) needs(ctx context.Context, root *corev1.Pod) ([]placement.Request, error) {
+// queryFor asks which members can run the Pod: they reach its volumes, and have the classes of its promises.
+func (r *reconciler) queryFor(ctx context.Context, root *corev1.Pod) (placement.Query, error) {
 	namespace, err := index.Namespace(ctx, r.Host, root.Namespace)
+	query := placement.Query{Namespace: namespace, Pods: []corev1.Pod{*root}}
 	if err != nil {
-		return nil, err
+		return query, err
 	}
-	needs := []placement.Request{{Namespace: namespace}}
 	for p, err := range r.bound(ctx, root) {
 		if err != nil {
-			return nil, err
+			return query, err
 		}
-		need := placement.Request{Namespace: namespace, Volume: p.volume}
+		need := placement.ClaimNeed{Volume: p.volume}
 		if hostpv.IsUnfulfilled(p.volume) {
 			present, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(p.volume.Spec.StorageClassName))
 			if err != nil {
-				return nil, err
+				return query, err
 			}
 			need.Class = placement.PromisedClass(p.volume, present)
 		}
-		needs = append(needs, need)
+		query.Claims = append(query.Claims, need)
 	}
-	return needs, nil
+	return query, nil
 }
 
 // ofUnmet enqueues the Pods in this member that wait for a promise it cannot fulfill.

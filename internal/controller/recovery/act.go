@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
@@ -25,29 +24,29 @@ const exhaustedFor = 5 * time.Minute
 // usually reports it earlier.
 const lookAgain = time.Second
 
-func (r *reconciler) act(ctx context.Context, o reassignment.Observed, d reassignment.Decision) (reconcile.Result, error) {
+func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
 	switch d.(type) {
-	case reassignment.Move, reassignment.Free:
+	case moveClaims, freeClaims:
 		if still, err := r.stillStranded(ctx, o); err != nil || !still {
 			return again(o.Claim.Timeout), err
 		}
 	}
 	switch d := d.(type) {
-	case reassignment.Nothing:
+	case nothing:
 		return again(d.Again), nil
-	case reassignment.Settle:
+	case removeRecords:
 		return reconcile.Result{}, r.annotate(ctx, o.Claim.Root, func(annotations map[string]string) {
 			delete(annotations, v1alpha1.AnnotationSteeredTo)
 			delete(annotations, v1alpha1.AnnotationTried)
 		})
-	case reassignment.Lower:
+	case lowerCapacity:
 		r.lower(o)
 		return again(lookAgain), nil
-	case reassignment.Move:
+	case moveClaims:
 		return reconcile.Result{}, r.move(ctx, o, d)
-	case reassignment.Free:
+	case freeClaims:
 		return reconcile.Result{}, r.free(ctx, o, d)
-	case reassignment.Stay:
+	case recordNoCandidate:
 		return again(o.Claim.Timeout), r.stay(ctx, o, d)
 	}
 	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
@@ -56,7 +55,7 @@ func (r *reconciler) act(ctx context.Context, o reassignment.Observed, d reassig
 // stillStranded checks with live reads of the Pods that a claim that looks stranded still is. The
 // scheduler nominates a Pod before it selects the claim's node, but the caches may show these writes
 // in another order. It returns true for a claim that is reassigned for another reason.
-func (r *reconciler) stillStranded(ctx context.Context, o reassignment.Observed) (bool, error) {
+func (r *reconciler) stillStranded(ctx context.Context, o observed) (bool, error) {
 	if _, stranded := o.Stranded(); !stranded {
 		return true, nil
 	}
@@ -77,7 +76,7 @@ func (r *reconciler) stillStranded(ctx context.Context, o reassignment.Observed)
 
 // lower records that this member lacks capacity for the claim, so that less is published for the
 // claim's class.
-func (r *reconciler) lower(o reassignment.Observed) {
+func (r *reconciler) lower(o observed) {
 	memberClass, _ := r.Place().ClassFor(o.Claim.Class)
 	r.Exhausted.Note(memberClass, o.Claim.Root.Spec.Resources.Requests[corev1.ResourceStorage], o.Now.Add(exhaustedFor))
 }
@@ -85,7 +84,7 @@ func (r *reconciler) lower(o reassignment.Observed) {
 // observeCapacity records that the driver has capacity after all if a claim that waited here now
 // has its volume. A claim that has had its volume for longer proves nothing about the current
 // capacity.
-func (r *reconciler) observeCapacity(o reassignment.Observed) {
+func (r *reconciler) observeCapacity(o observed) {
 	if o.Claim == nil || o.Claim.Class == nil || o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
 		return
 	}
@@ -102,7 +101,7 @@ func (r *reconciler) observeCapacity(o reassignment.Observed) {
 }
 
 // move reassigns claims to another member if none of them has a volume here.
-func (r *reconciler) move(ctx context.Context, o reassignment.Observed, d reassignment.Move) error {
+func (r *reconciler) move(ctx context.Context, o observed, d moveClaims) error {
 	moved, err := r.leave(ctx, d.Claims, d.Tried, func(annotations map[string]string) {
 		annotations[route.AnnSelectedNode] = d.To.Name
 		annotations[v1alpha1.AnnotationSteeredTo] = d.To.Name
@@ -114,7 +113,7 @@ func (r *reconciler) move(ctx context.Context, o reassignment.Observed, d reassi
 }
 
 // free lets the scheduler select among all members again.
-func (r *reconciler) free(ctx context.Context, o reassignment.Observed, d reassignment.Free) error {
+func (r *reconciler) free(ctx context.Context, o observed, d freeClaims) error {
 	freed, err := r.leave(ctx, d.Claims, d.Tried, func(annotations map[string]string) {
 		delete(annotations, route.AnnSelectedNode)
 		delete(annotations, v1alpha1.AnnotationSteeredTo)
@@ -127,7 +126,7 @@ func (r *reconciler) free(ctx context.Context, o reassignment.Observed, d reassi
 
 // leave changes the claims' annotations, and records the attempted members, if live reads prove
 // that none of the claims has a volume in this member.
-func (r *reconciler) leave(ctx context.Context, claims []reassignment.Claim, tried report.Tried, change func(map[string]string)) (bool, error) {
+func (r *reconciler) leave(ctx context.Context, claims []claimSeen, tried report.Tried, change func(map[string]string)) (bool, error) {
 	for _, c := range claims {
 		if proven, err := r.Proof().Unprovisioned(ctx, c.Root); err != nil || !proven {
 			return false, err
@@ -137,7 +136,7 @@ func (r *reconciler) leave(ctx context.Context, claims []reassignment.Claim, tri
 	return err == nil, err
 }
 
-func (r *reconciler) stay(ctx context.Context, o reassignment.Observed, d reassignment.Stay) error {
+func (r *reconciler) stay(ctx context.Context, o observed, d recordNoCandidate) error {
 	if err := r.note(ctx, d.Claims, d.Tried, func(map[string]string) {}); err != nil {
 		return err
 	}
@@ -146,7 +145,7 @@ func (r *reconciler) stay(ctx context.Context, o reassignment.Observed, d reassi
 }
 
 // note records the attempted members on the claims, and applies change to their other annotations.
-func (r *reconciler) note(ctx context.Context, claims []reassignment.Claim, tried report.Tried, change func(map[string]string)) error {
+func (r *reconciler) note(ctx context.Context, claims []claimSeen, tried report.Tried, change func(map[string]string)) error {
 	text, err := tried.Annotation()
 	if err != nil {
 		return err

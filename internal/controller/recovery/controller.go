@@ -17,7 +17,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account/exhausted"
-	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
@@ -103,7 +102,7 @@ func scheduleOf(pod *corev1.Pod) schedule {
 // recovery's annotations. For an update, the handler also passes the old state, so a claim that has
 // just been bound is enqueued.
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !reassignment.Noted(claim) {
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !hasRecords(claim) {
 		return r.Siblings(ctx, claim)
 	} else if ok && claim.Spec.VolumeName == "" && datasource.Has(claim) {
 		return append(member.SameKey(ctx, obj), r.SharingPods(ctx, obj)...) // the other claims of its Pods follow it
@@ -137,11 +136,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	r.observeCapacity(o)
-	return r.act(ctx, o, reassignment.Decide(o))
+	return r.act(ctx, o, decide(o))
 }
 
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (reassignment.Observed, error) {
-	o := reassignment.Observed{Member: r.Member, Now: r.Clock.Now(), Nominated: r.NominatedNode}
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{Member: r.Member, Now: r.Clock.Now(), Nominated: r.NominatedNode}
 	if err := r.observeGroup(ctx, &o, key); err != nil || o.Claim == nil || o.Claim.Root.Spec.VolumeName != "" {
 		return o, err
 	}
@@ -155,12 +154,12 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (rea
 
 // observeGroup finds the waiting Pods that use the claim, their other claims, the Pods that use
 // those, and so on.
-func (r *reconciler) observeGroup(ctx context.Context, o *reassignment.Observed, key types.NamespacedName) error {
+func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.NamespacedName) error {
 	first, err := r.claim(ctx, key)
 	if err != nil || first == nil {
 		return err
 	}
-	o.Claim, o.Group = first, []reassignment.Claim{*first}
+	o.Claim, o.Group = first, []claimSeen{*first}
 	seen := map[string]bool{key.Name: true}
 	pods := map[types.UID]bool{}
 	for next := 0; next < len(o.Group) && o.Claim.Root.Spec.VolumeName == ""; next++ {
@@ -202,7 +201,7 @@ func (r *reconciler) observeGroup(ctx context.Context, o *reassignment.Observed,
 
 // sharedVolume returns the host PV of a claim with a shared volume, or nil. Such a claim does not tie
 // its Pod to one member.
-func (r *reconciler) sharedVolume(ctx context.Context, c *reassignment.Claim) (*corev1.PersistentVolume, error) {
+func (r *reconciler) sharedVolume(ctx context.Context, c *claimSeen) (*corev1.PersistentVolume, error) {
 	if c == nil || c.Root.Spec.VolumeName == "" {
 		return nil, nil
 	}
@@ -220,12 +219,12 @@ func waiting(pod *corev1.Pod) bool {
 }
 
 // claim reads a claim and its class. It returns nil if the claim does not exist.
-func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*reassignment.Claim, error) {
+func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*claimSeen, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
 	if err != nil || root == nil {
 		return nil, err
 	}
-	c := &reassignment.Claim{Root: root}
+	c := &claimSeen{Root: root}
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(hostclass.NameOf(root)))
 	if err != nil || !hostclass.Own(class) {
 		return c, err
@@ -242,7 +241,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*reas
 }
 
 // observeCalls finds out whether a provisioner's call may create the claim's volume here.
-func (r *reconciler) observeCalls(ctx context.Context, c *reassignment.Claim) error {
+func (r *reconciler) observeCalls(ctx context.Context, c *claimSeen) error {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(c.Root))
 	if err != nil || leaf == nil || origin.UID != c.Root.UID || leaf.Spec.VolumeName != "" {
 		return err
@@ -258,17 +257,18 @@ func (r *reconciler) observeCalls(ctx context.Context, c *reassignment.Claim) er
 }
 
 // observePlaces reads the members and their published capacity.
-func (r *reconciler) observePlaces(ctx context.Context, o *reassignment.Observed) error {
+func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 	members, err := registered.WithNodes(ctx, r.Host)
 	if err != nil {
 		return err
 	}
-	rooms, err := registered.Largest(ctx, r.Host, r.Namespace)
+	largest, err := registered.Largest(ctx, r.Host, r.Namespace)
 	if err != nil {
 		return err
 	}
 	for _, m := range members {
-		o.Places = append(o.Places, reassignment.Place{Member: m, Capacity: rooms[m.ClusterID]})
+		m.Largest = largest[m.ClusterID]
+		o.Places = append(o.Places, m)
 	}
 	return nil
 }

@@ -7,13 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
 // eventMoved reports the reassignment on the claims and on their Pods. It names the node as the
 // related object, because the recorder merges events that differ only in their note.
-func (r *reconciler) eventMoved(o reassignment.Observed, d reassignment.Move) {
+func (r *reconciler) eventMoved(o observed, d moveClaims) {
 	note := fmt.Sprintf("%s. Xylem tries member %q next", d.Why.Message, d.To.Labels[v1alpha1.LabelCluster])
 	for _, c := range d.Claims {
 		r.Recorder.Eventf(c.Root, d.To, corev1.EventTypeWarning, v1alpha1.ReasonPlacementMoved, "Move", "%s", note)
@@ -23,7 +22,7 @@ func (r *reconciler) eventMoved(o reassignment.Observed, d reassignment.Move) {
 	}
 }
 
-func (r *reconciler) eventRoundEnded(o reassignment.Observed, d reassignment.Free) {
+func (r *reconciler) eventRoundEnded(o observed, d freeClaims) {
 	next := time.Unix(d.Tried.Until, 0).UTC().Format(time.RFC3339)
 	for i := range o.Pods {
 		r.Recorder.Eventf(&o.Pods[i], o.Claim.Root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, fmt.Sprintf("Round%d", d.Tried.Rounds),
@@ -31,7 +30,7 @@ func (r *reconciler) eventRoundEnded(o reassignment.Observed, d reassignment.Fre
 	}
 }
 
-func (r *reconciler) eventNowhereElse(o reassignment.Observed, d reassignment.Stay) {
+func (r *reconciler) eventNowhereElse(o observed, d recordNoCandidate) {
 	for i := range o.Pods {
 		r.Recorder.Eventf(&o.Pods[i], o.Claim.Root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, "Stay",
 			"no other member can provision %s: none that is Ready offers the class, has enough capacity and can run the Pod. %s", claimsOf(d.Claims), d.Why.Message)
@@ -39,7 +38,7 @@ func (r *reconciler) eventNowhereElse(o reassignment.Observed, d reassignment.St
 }
 
 // claimsOf returns the names of the claims.
-func claimsOf(claims []reassignment.Claim) string {
+func claimsOf(claims []claimSeen) string {
 	names := make([]string, len(claims))
 	for i, c := range claims {
 		names[i] = c.Root.Name

@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
 )
@@ -127,7 +128,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err != nil {
 		return o, err
 	}
-	o.members, _ = registered.Split(all)
+	o.members, _ = placement.SplitLeaving(all)
 	pods, err := index.PodsOfClaim(ctx, r.Client, key)
 	for i := range pods {
 		if pods[i].Spec.NodeName == "" && pods[i].DeletionTimestamp == nil {

@@ -1,14 +1,12 @@
-package reassignment
+package recovery
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -22,8 +20,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Observed is the input of Decide. A nil field means that the object does not exist.
-type Observed struct {
+// observed is the input of Decide. A nil field means that the object does not exist.
+type observed struct {
 	Member mirror.Member
 	Now    time.Time
 	// Nominated reports whether the host's scheduler sets status.nominatedNodeName before it binds a
@@ -32,10 +30,10 @@ type Observed struct {
 	// Namespace is the claims' namespace.
 	Namespace placement.Namespace
 	// Claim is the claim of the request, or nil if it does not exist.
-	Claim *Claim
+	Claim *claimSeen
 	// Group contains the claims that must be in the same member: Claim, the other claims of its Pods,
 	// the claims of other Pods that use those, and so on. It lacks deleted claims.
-	Group []Claim
+	Group []claimSeen
 	// Shared are the host PVs of the Pods' other claims with shared volumes, which several members can
 	// use.
 	Shared []*corev1.PersistentVolume
@@ -43,11 +41,11 @@ type Observed struct {
 	// node yet.
 	Pods []corev1.Pod
 	// Places contains all members that have a virtual node.
-	Places []Place
+	Places []placement.Candidate
 }
 
-// Claim is a root claim and its class.
-type Claim struct {
+// claimSeen is a root claim and its class.
+type claimSeen struct {
 	Root *corev1.PersistentVolumeClaim
 	// Class is nil unless it is one of Xylem's classes, in mirror mode.
 	Class   *storagev1.StorageClass
@@ -66,60 +64,53 @@ type Claim struct {
 }
 
 // pinned reports whether only one member, the one with the data source, can create the claim.
-func (c Claim) pinned() bool { return c.Source != nil && c.Source.Placed() }
+func (c claimSeen) pinned() bool { return c.Source != nil && c.Source.Placed() }
 
 // unrequested reports whether Xylem may not select a node for the claim yet.
-func (c Claim) unrequested() bool {
+func (c claimSeen) unrequested() bool {
 	_, recorded := datasource.RecordOf(c.Root)
 	return c.Root.Annotations[volumehelpers.AnnStorageProvisioner] != v1alpha1.ProvisionerName && !recorded
 }
 
-// Place is a member with a virtual node, to which claims can be reassigned.
-type Place struct {
-	placement.Member
-	// Capacity is the largest volume for which capacity is published, by host class.
-	Capacity map[string]resource.Quantity
-}
-
-// Decision is the next step. The types below are the only ones.
-type Decision interface{ decision() }
+// decision is the next step. The types below are the only ones.
+type decision interface{ decision() }
 
 type (
-	// Nothing means that the claim needs no action for the duration Again, or, if Again is 0, until
+	// nothing means that the claim needs no action for the duration Again, or, if Again is 0, until
 	// the next event.
-	Nothing struct{ Again time.Duration }
-	// Settle removes recovery's annotations from a claim that has its volume.
-	Settle struct{}
-	// Lower publishes less capacity here, so that the claim, and others of its size, no longer fit. It
-	// only spares these claims an attempt. Move does not depend on it: the scheduler keeps to the node
-	// that Move selects.
-	Lower struct{}
-	// Move reassigns the claims to a node.
-	Move struct {
-		Claims []Claim
+	nothing struct{ Again time.Duration }
+	// removeRecords removes recovery's annotations from a claim that has its volume.
+	removeRecords struct{}
+	// lowerCapacity publishes less capacity here, so that the claim, and others of its size, no longer fit. It
+	// only spares these claims an attempt. moveClaims does not depend on it: the scheduler keeps to the node
+	// that moveClaims selects.
+	lowerCapacity struct{}
+	// moveClaims reassigns the claims to a node.
+	moveClaims struct {
+		Claims []claimSeen
 		To     *corev1.Node
 		Tried  report.Tried
 		Why    *mirror.Refusal // nil if the claims follow another claim
 	}
-	// Free lets the scheduler select among all members again, because a round has ended.
-	Free struct {
-		Claims []Claim
+	// freeClaims lets the scheduler select among all members again, because a round has ended.
+	freeClaims struct {
+		Claims []claimSeen
 		Tried  report.Tried
 	}
-	// Stay records that no other member remains.
-	Stay struct {
-		Claims []Claim
+	// recordNoCandidate records that no other member remains.
+	recordNoCandidate struct {
+		Claims []claimSeen
 		Tried  report.Tried
 		Why    *mirror.Refusal
 	}
 )
 
-func (Nothing) decision() {}
-func (Settle) decision()  {}
-func (Lower) decision()   {}
-func (Move) decision()    {}
-func (Free) decision()    {}
-func (Stay) decision()    {}
+func (nothing) decision()           {}
+func (removeRecords) decision()     {}
+func (lowerCapacity) decision()     {}
+func (moveClaims) decision()        {}
+func (freeClaims) decision()        {}
+func (recordNoCandidate) decision() {}
 
 // followTime is the minimum time for the scheduler to follow a reassigned claim. The scheduler
 // detects within a second that its PreBind has failed, and backs off for up to ten seconds
@@ -133,25 +124,25 @@ const cut = time.Second
 // volume yet.
 const requestTime = time.Second
 
-// Decide returns the next step for the claim. The policy on Xylem's account lets it select a node only
+// decide returns the next step for the claim. The policy on Xylem's account lets it select a node only
 // after the PV controller has requested the volume, which takes a moment, or for a claim whose source
 // is recorded.
-func Decide(o Observed) Decision {
-	d := o.decide()
-	if move, ok := d.(Move); ok && slices.ContainsFunc(move.Claims, Claim.unrequested) {
-		return Nothing{requestTime}
+func decide(o observed) decision {
+	d := o.nextStep()
+	if move, ok := d.(moveClaims); ok && slices.ContainsFunc(move.Claims, claimSeen.unrequested) {
+		return nothing{requestTime}
 	}
 	return d
 }
 
-func (o Observed) decide() Decision {
+func (o observed) nextStep() decision {
 	switch {
 	case o.Claim == nil || o.Claim.Root.DeletionTimestamp != nil:
-		return Nothing{}
+		return nothing{}
 	case o.Claim.Root.Spec.VolumeName != "":
 		return o.settled()
 	case o.Claim.Class == nil:
-		return Nothing{}
+		return nothing{}
 	}
 	if d, follows := o.followSource(); follows {
 		return d
@@ -160,7 +151,7 @@ func (o Observed) decide() Decision {
 		return d
 	}
 	if !o.here(*o.Claim) {
-		return Nothing{}
+		return nothing{}
 	}
 	if d, split := o.rejoin(); split {
 		return d
@@ -168,12 +159,12 @@ func (o Observed) decide() Decision {
 	why, until := o.trouble()
 	switch {
 	case why == nil && (o.waits() || o.unwatched()):
-		return Nothing{o.Claim.Timeout} // events of Pods without a node do not reach the member's controllers
+		return nothing{o.Claim.Timeout} // events of Pods without a node do not reach the member's controllers
 	case why == nil:
-		return Nothing{}
+		return nothing{}
 	}
 	if wait := until.Sub(o.Now); wait > 0 {
-		return Nothing{wait} // a driver that lacks capacity in one topology segment may have it in another
+		return nothing{wait} // a driver that lacks capacity in one topology segment may have it in another
 	}
 	return o.recover(why)
 }
@@ -182,35 +173,35 @@ func (o Observed) decide() Decision {
 // its annotations, because events have already reported what they record. A claim that is bound to
 // a promise has its volume once the promise is fulfilled. Until then, leaf_pod needs the attempted
 // members.
-func (o Observed) settled() Decision {
+func (o observed) settled() decision {
 	root := o.Claim.Root
 	if hostpv.NamesPromise(root.Spec.VolumeName) && !report.PromiseKept(root) {
-		return Nothing{}
+		return nothing{}
 	}
-	if root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID && Noted(root) {
-		return Settle{}
+	if root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID && hasRecords(root) {
+		return removeRecords{}
 	}
-	return Nothing{}
+	return nothing{}
 }
 
-// Noted reports whether the claim has annotations about its reassignment or about attempted
+// hasRecords reports whether the claim has annotations about its reassignment or about attempted
 // members.
-func Noted(root *corev1.PersistentVolumeClaim) bool {
+func hasRecords(root *corev1.PersistentVolumeClaim) bool {
 	_, steered := root.Annotations[v1alpha1.AnnotationSteeredTo]
 	_, tried := root.Annotations[v1alpha1.AnnotationTried]
 	return steered || tried
 }
 
 // here reports whether the scheduler or Xylem selected this member for a claim.
-func (o Observed) here(c Claim) bool {
+func (o observed) here(c claimSeen) bool {
 	return c.Root.Spec.VolumeName == "" && c.Root.Annotations[route.AnnSelectedNode] == o.Member.NodeName
 }
 
 // followSource reassigns claims to the member that has the data source of another claim of their
 // group, because their Pod can only run there.
-func (o Observed) followSource() (Decision, bool) {
+func (o observed) followSource() (decision, bool) {
 	var to string
-	var behind []Claim
+	var behind []claimSeen
 	for _, c := range o.Group {
 		node := c.Root.Annotations[v1alpha1.AnnotationSteeredTo]
 		switch {
@@ -231,7 +222,7 @@ func (o Observed) followSource() (Decision, bool) {
 		if p.NodeName == to {
 			tried := report.TriedOf(behind[0].Root)
 			tried.Moved = o.Now.Unix()
-			return Move{Claims: behind, To: p.Node, Tried: tried}, true
+			return moveClaims{Claims: behind, To: p.Node, Tried: tried}, true
 		}
 	}
 	return nil, false
@@ -239,14 +230,14 @@ func (o Observed) followSource() (Decision, bool) {
 
 // follow reassigns claims to the member to which another claim of their group was reassigned later.
 // This happens if the manager was killed between the two writes.
-func (o Observed) follow() (Decision, bool) {
+func (o observed) follow() (decision, bool) {
 	for _, ahead := range o.Group {
 		to := ahead.Root.Annotations[v1alpha1.AnnotationSteeredTo]
 		if to == "" || to == o.Member.NodeName || to != ahead.Root.Annotations[route.AnnSelectedNode] || ahead.Root.Spec.VolumeName != "" {
 			continue
 		}
 		tried := report.TriedOf(ahead.Root)
-		var behind []Claim
+		var behind []claimSeen
 		for _, c := range o.Group {
 			moved := report.TriedOf(c.Root).Moved
 			if o.here(c) && (moved < tried.Moved || moved == tried.Moved && o.Member.NodeName < to) {
@@ -255,7 +246,7 @@ func (o Observed) follow() (Decision, bool) {
 		}
 		for i := range o.Places {
 			if o.Places[i].NodeName == to && len(behind) > 0 && movable(o.Group) {
-				return Move{Claims: behind, To: o.Places[i].Node, Tried: tried}, true
+				return moveClaims{Claims: behind, To: o.Places[i].Node, Tried: tried}, true
 			}
 		}
 	}
@@ -265,7 +256,7 @@ func (o Observed) follow() (Decision, bool) {
 // rejoin reassigns the claim to the member in which another claim of its group has its volume. Both
 // were to be reassigned together, but the other claim's volume had just been created. Their Pod can
 // only run where that volume is.
-func (o Observed) rejoin() (Decision, bool) {
+func (o observed) rejoin() (decision, bool) {
 	var at string
 	for _, c := range o.Group {
 		placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
@@ -281,7 +272,7 @@ func (o Observed) rejoin() (Decision, bool) {
 		if at != "" && p.ClusterID == at {
 			tried := report.TriedOf(o.Claim.Root)
 			tried.Moved = o.Now.Unix()
-			return Move{Claims: []Claim{*o.Claim}, To: p.Node, Tried: tried}, true
+			return moveClaims{Claims: []claimSeen{*o.Claim}, To: p.Node, Tried: tried}, true
 		}
 	}
 	return nil, false
@@ -290,7 +281,7 @@ func (o Observed) rejoin() (Decision, bool) {
 // trouble returns the evidence that this member cannot satisfy the claim, and the time until which
 // the member may still try: the class's timeout after the evidence began, or after the claim was
 // reassigned here. A problem with the registration's rules ends that time immediately.
-func (o Observed) trouble() (*mirror.Refusal, time.Time) {
+func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	moved := time.Unix(report.TriedOf(o.Claim.Root).Moved, 0)
 	if problem, since := report.FailedIn(o.Claim.Root, o.Member.ClusterID); problem != nil {
 		if report.FailsAtOnce(problem.Reason) {
@@ -311,8 +302,8 @@ func (o Observed) trouble() (*mirror.Refusal, time.Time) {
 // none of them can be placed here, and since when. The scheduler never removes such a selection.
 // This happens if the Pod was replaced, or if this member no longer suits it. A Pod with a
 // scheduling gate does not count.
-func (o Observed) Stranded() (since time.Time, is bool) {
-	if !o.unwatched() || o.agreed() || slices.ContainsFunc(o.Group, func(c Claim) bool { return c.Started }) {
+func (o observed) Stranded() (since time.Time, is bool) {
+	if !o.unwatched() || o.agreed() || slices.ContainsFunc(o.Group, func(c claimSeen) bool { return c.Started }) {
 		return since, false
 	}
 	for i := range o.Pods {
@@ -333,19 +324,19 @@ func (o Observed) Stranded() (since time.Time, is bool) {
 
 // unwatched reports whether the claim is not placed in another member, and none of its Pods is
 // nominated here. The events of such Pods do not reach the member's controllers.
-func (o Observed) unwatched() bool {
+func (o observed) unwatched() bool {
 	placed := o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn]
 	return (placed == "" || placed == o.Member.ClusterID) && (!o.Nominated || !o.agreed())
 }
 
 // waits reports whether the claim was reassigned here and waits for the scheduler to follow,
 // because root_pvc has not placed it.
-func (o Observed) waits() bool {
+func (o observed) waits() bool {
 	return o.Claim.Root.Annotations[v1alpha1.AnnotationSteeredTo] == o.Member.NodeName && o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
 }
 
 // agreed reports whether the scheduler is about to bind one of the Pods here.
-func (o Observed) agreed() bool {
+func (o observed) agreed() bool {
 	return slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool {
 		if o.Nominated {
 			return pod.Status.NominatedNodeName == o.Member.NodeName
@@ -356,7 +347,7 @@ func (o Observed) agreed() bool {
 }
 
 // notFollowed reports that the scheduler does not place the Pod here, with the scheduler's message.
-func (o Observed) notFollowed() *mirror.Refusal {
+func (o observed) notFollowed() *mirror.Refusal {
 	said := "the scheduler reports no reason"
 	pod := append(o.consumers(), o.Pods...)[0]
 	for _, c := range pod.Status.Conditions {
@@ -368,33 +359,33 @@ func (o Observed) notFollowed() *mirror.Refusal {
 }
 
 // recover returns the decision after the member's timeout.
-func (o Observed) recover(why *mirror.Refusal) Decision {
-	waiting := Nothing{o.Claim.Timeout}
-	if len(o.Pods) == 0 || !movable(o.Group) || slices.ContainsFunc(o.Group, func(c Claim) bool { return c.Making }) {
+func (o observed) recover(why *mirror.Refusal) decision {
+	waiting := nothing{o.Claim.Timeout}
+	if len(o.Pods) == 0 || !movable(o.Group) || slices.ContainsFunc(o.Group, func(c claimSeen) bool { return c.Making }) {
 		return waiting // root_pvc reports the reason, except for slow provisioning
 	}
 	tried := report.TriedOf(o.Claim.Root).Begin(o.Now)
 	if tried.Until != 0 {
-		return Nothing{time.Unix(tried.Until, 0).Sub(o.Now)}
+		return nothing{time.Unix(tried.Until, 0).Sub(o.Now)}
 	}
-	claims := slices.DeleteFunc(slices.Clone(o.Group), func(c Claim) bool { return !o.here(c) })
+	claims := slices.DeleteFunc(slices.Clone(o.Group), func(c claimSeen) bool { return !o.here(c) })
 	others := o.candidates()
-	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.fits(*o.Claim, o.own()) && o.unconfined() {
-		return Lower{}
+	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.fitsHere() && o.unconfined() {
+		return lowerCapacity{}
 	}
 	known := tried.Has(o.Member.ClusterID)
 	tried = tried.With(o.Member, why)
 	for _, p := range others {
 		if !tried.Has(p.ClusterID) {
 			tried.Moved = o.Now.Unix()
-			return Move{claims, p.Node, tried, why}
+			return moveClaims{claims, p.Node, tried, why}
 		}
 	}
 	switch {
 	case len(others) > 0:
-		return Free{claims, tried.End(o.Now, o.Claim.Timeout)}
+		return freeClaims{claims, tried.End(o.Now, o.Claim.Timeout)}
 	case !known:
-		return Stay{claims, tried, why}
+		return recordNoCandidate{claims, tried, why}
 	}
 	return waiting
 }
@@ -404,11 +395,11 @@ func (o Observed) recover(why *mirror.Refusal) Decision {
 // while others have it, and a tenant could make the class look full for all tenants. One Pod must
 // have waited in the member for the timeout: a Pod that has just replaced another proves nothing. None
 // of this applies to a leaf class that binds immediately: its volumes depend on no Pod.
-func (o Observed) unconfined() bool {
+func (o observed) unconfined() bool {
 	if o.Claim.Immediate {
 		return true
 	}
-	if len(o.Shared) > 0 || slices.ContainsFunc(o.Group, func(c Claim) bool { return c.Class.Name != o.Claim.Class.Name }) ||
+	if len(o.Shared) > 0 || slices.ContainsFunc(o.Group, func(c claimSeen) bool { return c.Class.Name != o.Claim.Class.Name }) ||
 		slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool { return scheduling.Confines(&pod, o.Member) }) {
 		return false
 	}
@@ -420,12 +411,12 @@ func (o Observed) unconfined() bool {
 
 // movable reports whether another member can satisfy the claims: all have Xylem's classes, and none
 // has a volume, or a data source that ties it to one member.
-func movable(group []Claim) bool {
-	return !slices.ContainsFunc(group, func(c Claim) bool { return c.Class == nil || c.Root.Spec.VolumeName != "" || c.pinned() })
+func movable(group []claimSeen) bool {
+	return !slices.ContainsFunc(group, func(c claimSeen) bool { return c.Class == nil || c.Root.Spec.VolumeName != "" || c.pinned() })
 }
 
-func (o Observed) own() *Place {
-	if i := slices.IndexFunc(o.Places, func(p Place) bool { return p.NodeName == o.Member.NodeName }); i >= 0 {
+func (o observed) own() *placement.Candidate {
+	if i := slices.IndexFunc(o.Places, func(p placement.Candidate) bool { return p.NodeName == o.Member.NodeName }); i >= 0 {
 		return &o.Places[i]
 	}
 	return nil
@@ -433,41 +424,34 @@ func (o Observed) own() *Place {
 
 // candidates returns the other members that can satisfy the claims, starting with the one with the
 // most capacity.
-func (o Observed) candidates() []Place {
-	found := slices.DeleteFunc(slices.Clone(o.Places), func(p Place) bool { return p.NodeName == o.Member.NodeName || !o.suits(p) })
-	slices.SortFunc(found, func(a, b Place) int {
-		return cmp.Or(-cmp.Compare(o.least(a), o.least(b)), cmp.Compare(a.NodeName, b.NodeName))
+func (o observed) candidates() []placement.Verdict {
+	found := slices.DeleteFunc(placement.Survey(o.query(), o.Places), func(v placement.Verdict) bool { return v.NodeName == o.Member.NodeName || !v.Suitable() })
+	slices.SortFunc(found, func(a, b placement.Verdict) int {
+		return cmp.Or(-cmp.Compare(a.Capacity, b.Capacity), cmp.Compare(a.NodeName, b.NodeName))
 	})
 	return found
 }
 
-// least returns the lowest of the capacities that a place has for the claims' classes.
-func (o Observed) least(p Place) int64 {
-	least := int64(math.MaxInt64)
+// query asks which members can take all claims of the group, and the Pods' shared volumes.
+func (o observed) query() placement.Query {
+	q := placement.Query{Namespace: o.Namespace, Pods: o.consumers()}
 	for _, c := range o.Group {
-		capacity := p.Capacity[c.Class.Name]
-		least = min(least, capacity.Value())
-	}
-	return least
-}
-
-func (o Observed) suits(p Place) bool {
-	for _, c := range o.Group {
-		if !o.fits(c, &p) || !p.Answer(placement.Request{Namespace: o.Namespace, Class: c.Class, Source: c.Source}).Allowed() {
-			return false
-		}
+		q.Claims = append(q.Claims, c.need())
 	}
 	for _, volume := range o.Shared {
-		if !p.Answer(placement.Request{Namespace: o.Namespace, Volume: volume}).Allowed() {
-			return false
-		}
+		q.Claims = append(q.Claims, placement.ClaimNeed{Volume: volume})
 	}
-	return p.MayRun(o.consumers()...)
+	return q
+}
+
+// need returns what the claim needs of a member.
+func (c claimSeen) need() placement.ClaimNeed {
+	return placement.ClaimNeed{Class: c.Class, Source: c.Source, Size: c.Root.Spec.Resources.Requests[corev1.ResourceStorage]}
 }
 
 // consumers returns the Pods for which the scheduler selected this member. If there are none, it
 // returns all Pods without scheduling gates.
-func (o Observed) consumers() []corev1.Pod {
+func (o observed) consumers() []corev1.Pod {
 	chosen := slices.DeleteFunc(slices.Clone(o.Pods), func(pod corev1.Pod) bool { return pod.Status.NominatedNodeName != o.Member.NodeName })
 	if len(chosen) > 0 {
 		return chosen
@@ -475,11 +459,8 @@ func (o Observed) consumers() []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(o.Pods), func(pod corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 })
 }
 
-// fits reports whether a place publishes enough capacity for a claim.
-func (o Observed) fits(c Claim, p *Place) bool {
-	if p == nil {
-		return false
-	}
-	capacity, offered := p.Capacity[c.Class.Name]
-	return offered && capacity.Cmp(c.Root.Spec.Resources.Requests[corev1.ResourceStorage]) >= 0
+// fitsHere reports whether this member publishes enough capacity for the claim.
+func (o observed) fitsHere() bool {
+	own := o.own()
+	return own != nil && placement.Query{Claims: []placement.ClaimNeed{o.Claim.need()}}.VerdictOn(*own).StorageObstacle == nil
 }
