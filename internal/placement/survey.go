@@ -120,8 +120,9 @@ func (q Query) ruleObstacle(c Candidate) (obstacle *Obstacle, undecided bool) {
 		return leavingObstacle(c.Connected), false
 	}
 	claims := q.Claims
-	if len(claims) == 0 {
-		claims = []ClaimNeed{{}} // only the namespace matters
+	if len(claims) == 0 || len(q.Pods) > 0 {
+		// A Pod can use a claim of another class, but cannot leave its namespace, so the namespace comes first.
+		claims = slices.Concat([]ClaimNeed{{}}, claims)
 	}
 	for _, claim := range claims {
 		answer, obstacle := c.answer(Request{Namespace: q.Namespace, Class: claim.Class, Volume: claim.Volume, Source: claim.Source})
