@@ -32,7 +32,7 @@ func admitsNothing(cr *v1alpha1.ClusterRegistration, _ *Candidate) {
 	cr.Spec.Namespaces.Allow = []string{"other"}
 }
 
-// Each obstacle has one reason, one cause and one remedy, whoever asks.
+// Each obstacle has one reason, one cause and one remedy, for all callers.
 func TestVerdictOn(t *testing.T) {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}
 	has := func(is bool) func(string, string) bool {
