@@ -65,7 +65,7 @@ func (s *CopySource) Locate(claim *corev1.PersistentVolumeClaim) CopyLocation {
 		return CopyLocation{}
 	}
 	if at.Refusal == nil {
-		at.Refusal = s.moved(claim, at.Record)
+		at.Refusal = s.refuseOtherMember(claim, at.Record)
 	}
 	if at.Refusal != nil {
 		return CopyLocation{Refusal: at.Refusal}
@@ -76,33 +76,33 @@ func (s *CopySource) Locate(claim *corev1.PersistentVolumeClaim) CopyLocation {
 func (s *CopySource) locateClaim(claim *corev1.PersistentVolumeClaim) CopyLocation {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Claim; {
-	case s.Kept != nil && promised(claim):
+	case s.Kept != nil && boundToPromise(claim):
 		return s.locateVolume(s.Kept, record.UID)
 	case s.Of.Name == claim.Name:
 		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete the claim and create it again with another data source")}
 	case from == nil && recorded:
-		return CopyLocation{Refusal: s.gone("was deleted")}
+		return CopyLocation{Refusal: s.goneRefusal("was deleted")}
 	case from == nil:
-		return s.notReady("does not exist in this namespace. Create the source claim, or delete this claim")
+		return s.notReadyLocation("does not exist in this namespace. Create the source claim, or delete this claim")
 	case recorded && from.UID != record.UID:
-		return CopyLocation{Refusal: s.gone("was deleted, and another claim has its name now")}
+		return CopyLocation{Refusal: s.goneRefusal("was deleted, and another claim has its name now")}
 	case from.DeletionTimestamp != nil:
-		return CopyLocation{Refusal: s.gone("is being deleted")}
+		return CopyLocation{Refusal: s.goneRefusal("is being deleted")}
 	case from.Status.Phase == corev1.ClaimLost:
-		return s.notReady("has lost its volume")
+		return s.notReadyLocation("has lost its volume")
 	case from.Spec.VolumeName == "" || from.Status.Phase != corev1.ClaimBound:
-		return s.notReady("is not bound yet. If no Pod uses the source claim, create a Pod that does, so that its volume is provisioned")
+		return s.notReadyLocation("is not bound yet. If no Pod uses the source claim, create a Pod that does, so that its volume is provisioned")
 	}
 	at := s.locateVolume(s.Volume, s.Claim.UID)
 	if at.Refusal == nil {
-		at.Refusal = s.mismatch(claim)
+		at.Refusal = s.cloneMismatch(claim)
 	}
 	return at
 }
 
-// promised reports whether a claim is bound to a promise, so that Xylem keeps its source until it has a
+// boundToPromise reports whether a claim is bound to a promise, so that Xylem keeps its source until it has a
 // disk.
-func promised(claim *corev1.PersistentVolumeClaim) bool {
+func boundToPromise(claim *corev1.PersistentVolumeClaim) bool {
 	return hostpv.NamesPromise(claim.Spec.VolumeName)
 }
 
@@ -111,36 +111,36 @@ func promised(claim *corev1.PersistentVolumeClaim) bool {
 func (s *CopySource) locateVolume(pv *corev1.PersistentVolume, uid types.UID) CopyLocation {
 	switch {
 	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != uid:
-		return s.notReady("is bound to a volume that does not exist in the host")
+		return s.notReadyLocation("is bound to a volume that does not exist in the host")
 	case hostpv.IsUnfulfilled(pv):
-		return s.notReady("has no disk yet. Create a Pod that uses the source claim, so that its disk is provisioned")
+		return s.notReadyLocation("has no disk yet. Create a Pod that uses the source claim, so that its disk is provisioned")
 	case hostpv.Releasing(pv):
-		return s.notReady("is losing its disk, because no Pod uses the claim")
+		return s.notReadyLocation("is losing its disk, because no Pod uses the claim")
 	case hostpv.Abandoned(pv):
-		return CopyLocation{Refusal: s.gone("is bound to a volume that an admin has abandoned")}
+		return CopyLocation{Refusal: s.goneRefusal("is bound to a volume that an admin has abandoned")}
 	}
 	cluster, leaf, leafUID, ours := hostpv.LeafOf(pv)
 	if !ours {
 		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): Xylem clones only volumes that are in a member. Use a StorageClass with that driver, or another source",
-			s.Of, pv.Name, driverOf(pv))}
+			s.Of, pv.Name, driverOfVolume(pv))}
 	}
 	return CopyLocation{Record: datasource.Record{ClusterID: cluster, UID: uid}, LeafVolume: leaf, LeafUID: leafUID}
 }
 
-// mismatch returns why a member's provisioner would reject the claim (external-provisioner,
+// cloneMismatch returns why a member's provisioner would reject the claim (external-provisioner,
 // getPVCSource). It compares the claim's request with the source's request, not with its capacity,
 // which may be rounded up.
-func (s *CopySource) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
+func (s *CopySource) cloneMismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if wants.Cmp(has) < 0 {
 		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, requests %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
 			wants.String(), s.Of, has.String())
 	}
-	return s.otherMode(claim, ptr.Deref(s.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
+	return s.volumeModeMismatch(claim, ptr.Deref(s.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
 }
 
-func (s *CopySource) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.PersistentVolumeMode) *mirror.Refusal {
+func (s *CopySource) volumeModeMismatch(claim *corev1.PersistentVolumeClaim, has corev1.PersistentVolumeMode) *mirror.Refusal {
 	if wants := ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem); wants != has {
 		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, but its data source, %s, has volumeMode %s. Delete this claim and create it again with volumeMode %[3]s",
 			wants, s.Of, has)
@@ -148,9 +148,9 @@ func (s *CopySource) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.P
 	return nil
 }
 
-// moved returns a refusal if the claim is already placed in a different member than its source.
+// refuseOtherMember returns a refusal if the claim is already placed in a different member than its source.
 // This can happen with a promise that is released when unused.
-func (s *CopySource) moved(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
+func (s *CopySource) refuseOtherMember(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	if record, recorded := datasource.RecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
 		placed = record.ClusterID // its promise selects that member
@@ -162,22 +162,22 @@ func (s *CopySource) moved(claim *corev1.PersistentVolumeClaim, at datasource.Re
 		placed, s.Of, at.ClusterID)
 }
 
-func (s *CopySource) notReady(format string, args ...any) CopyLocation {
-	return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: that %s %s", s.Of, s.noun(), fmt.Sprintf(format, args...))}
+func (s *CopySource) notReadyLocation(format string, args ...any) CopyLocation {
+	return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: that %s %s", s.Of, s.sourceNoun(), fmt.Sprintf(format, args...))}
 }
 
-func (s *CopySource) gone(what string) *mirror.Refusal {
+func (s *CopySource) goneRefusal(what string) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonSourceGone, "the data source of the claim, %s, %s: Xylem does not use another source. Delete this claim and create it again from a source that exists", s.Of, what)
 }
 
-func (s *CopySource) noun() string {
+func (s *CopySource) sourceNoun() string {
 	if s.Of.IsSnapshot() {
 		return "snapshot"
 	}
 	return "claim"
 }
 
-func driverOf(pv *corev1.PersistentVolume) string {
+func driverOfVolume(pv *corev1.PersistentVolume) string {
 	driver, _ := volumesource.Of(pv)
 	return driver
 }

@@ -17,7 +17,7 @@ import (
 // replaced.
 func (m Member) namespaceObstacle(host Namespace) *Obstacle {
 	switch rule := m.Excludes(host); {
-	case reserved(host.Name):
+	case isReservedNamespace(host.Name):
 		return &Obstacle{Reason: v1alpha1.ReasonNamespaceReserved, Cause: fmt.Sprintf("does not admit namespace %q, which is reserved for the cluster itself", host.Name),
 			Remedy: "Use another namespace"}
 	case rule != "":
@@ -51,7 +51,7 @@ func (m Member) insideObstacle(ns *corev1.Namespace) *Obstacle {
 // Excludes returns which rule in spec.namespaces excludes a host namespace. It returns "" if none
 // does, or if the namespace's labels are not known yet.
 func (m Member) Excludes(host Namespace) string {
-	is := func(pattern string) bool { return matches(pattern, host.Name) }
+	is := func(pattern string) bool { return matchesPattern(pattern, host.Name) }
 	if i := slices.IndexFunc(m.Rules.deny, is); i >= 0 {
 		return fmt.Sprintf("the pattern %q of spec.namespaces.deny matches the name", m.Rules.deny[i])
 	}
@@ -59,14 +59,14 @@ func (m Member) Excludes(host Namespace) string {
 		return "no pattern of spec.namespaces.allow matches the name"
 	}
 	if host.Known {
-		return m.Rules.lacksLabel(host.Labels)
+		return m.Rules.describeMissingLabel(host.Labels)
 	}
 	return ""
 }
 
-// lacksLabel describes the first required label that a namespace lacks, ordered by key. It returns
+// describeMissingLabel describes the first required label that a namespace lacks, ordered by key. It returns
 // "" if the namespace has all of them.
-func (r Rules) lacksLabel(has map[string]string) string {
+func (r Rules) describeMissingLabel(has map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
 		value, found := has[key]
 		switch {
@@ -79,15 +79,15 @@ func (r Rules) lacksLabel(has map[string]string) string {
 	return ""
 }
 
-// reserved reports whether Kubernetes or Xylem reserves a namespace's name. Objects in such a
+// isReservedNamespace reports whether Kubernetes or Xylem reserves a namespace's name. Objects in such a
 // namespace have permissions in a member that no tenant of a host may get, so Xylem never pushes
 // into it, regardless of its labels.
-func reserved(name string) bool {
+func isReservedNamespace(name string) bool {
 	return strings.HasPrefix(name, "kube-") || name == v1alpha1.DefaultNamespace
 }
 
-// matches reports whether a name matches a pattern, in which "*" matches any number of characters.
-func matches(pattern, name string) bool {
+// matchesPattern reports whether a name matches a pattern, in which "*" matches any number of characters.
+func matchesPattern(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	name, found := strings.CutPrefix(name, parts[0])
 	if len(parts) == 1 || !found {
@@ -109,7 +109,7 @@ func LiftedDenials(cr *v1alpha1.ClusterRegistration) []string {
 		return nil
 	}
 	return slices.DeleteFunc(v1alpha1.DefaultDeniedNamespaces(), func(pattern string) bool {
-		return slices.ContainsFunc(*cr.Spec.Namespaces.Deny, func(own string) bool { return matches(own, pattern) })
+		return slices.ContainsFunc(*cr.Spec.Namespaces.Deny, func(own string) bool { return matchesPattern(own, pattern) })
 	})
 }
 

@@ -27,8 +27,8 @@ type Obstacle struct {
 	Remedy string
 }
 
-// describe returns the obstacle's cause, with the member's name.
-func (m Member) describe(o *Obstacle) string {
+// describeObstacle returns the obstacle's cause, with the member's name.
+func (m Member) describeObstacle(o *Obstacle) string {
 	if o.WholeSentence {
 		return o.Cause
 	}
@@ -40,7 +40,7 @@ func (m Member) refusalFor(o *Obstacle) *mirror.Refusal {
 	if o == nil {
 		return nil
 	}
-	refusal := &mirror.Refusal{Reason: o.Reason, Message: m.describe(o)}
+	refusal := &mirror.Refusal{Reason: o.Reason, Message: m.describeObstacle(o)}
 	if o.Remedy != "" {
 		refusal.Message += ". " + o.Remedy
 	}

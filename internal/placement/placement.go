@@ -98,13 +98,13 @@ func (a Answer) ByClass() bool {
 
 // Answer decides whether Xylem may push the requested object to the member, and if not, why.
 func (m Member) Answer(q Request) Answer {
-	answer, obstacle := m.answer(q)
+	answer, obstacle := m.findObstacle(q)
 	answer.Refusal = m.refusalFor(obstacle)
 	return answer
 }
 
-// answer returns the answer without its Refusal, and the obstacle, if any.
-func (m Member) answer(q Request) (a Answer, obstacle *Obstacle) {
+// findObstacle returns the answer without its Refusal, and the obstacle, if any.
+func (m Member) findObstacle(q Request) (a Answer, obstacle *Obstacle) {
 	if q.Class != nil {
 		a.Class, a.Rule = m.ClassFor(q.Class)
 		if m.Leaving {
@@ -125,17 +125,17 @@ func (m Member) answer(q Request) (a Answer, obstacle *Obstacle) {
 	return a, nil
 }
 
-// classesLimit is the maximum length in bytes of the list of a member's classes in a message.
-const classesLimit = 512
+// maxClassListLength is the maximum length in bytes of the list of a member's classes in a message.
+const maxClassListLength = 512
 
 func (m Member) classObstacle(class *storagev1.StorageClass, a Answer) *Obstacle {
 	switch {
-	case !allowsNode(class, m.Node): // the member does not enforce host topologies
+	case !classAllowsNode(class, m.Node): // the member does not enforce host topologies
 		return &Obstacle{Reason: v1alpha1.ReasonClassKeepsOff, Cause: fmt.Sprintf("is excluded by the allowedTopologies of StorageClass %q", class.Name),
 			Remedy: "Re-create the Pod on another node, use another class, or change the allowedTopologies of the class"}
 	case m.Inside != nil && !slices.Contains(m.Inside.Classes, a.Class):
 		has := cmp.Or(strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", "), "none")
-		return &Obstacle{Reason: v1alpha1.ReasonClassNotFound, Cause: fmt.Sprintf("has no StorageClass %q (by %s; existing classes: %s)", a.Class, a.Rule, sanitize.Plain(has, classesLimit)),
+		return &Obstacle{Reason: v1alpha1.ReasonClassNotFound, Cause: fmt.Sprintf("has no StorageClass %q (by %s; existing classes: %s)", a.Class, a.Rule, sanitize.Plain(has, maxClassListLength)),
 			Remedy: m.classRemedy()}
 	}
 	return nil

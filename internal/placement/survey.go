@@ -101,7 +101,7 @@ func Survey(q Query, candidates []Candidate) []Verdict {
 // VerdictOn answers the query for one member.
 func (q Query) VerdictOn(c Candidate) Verdict {
 	v := Verdict{Candidate: c, Schedulable: c.MayRun(q.Pods...), Capacity: math.MaxInt64}
-	v.RuleObstacle, v.Undecided = q.ruleObstacle(c)
+	v.RuleObstacle, v.Undecided = q.findRuleObstacle(c)
 	for i := range q.Pods {
 		v.NodeObstacle = cmp.Or(v.NodeObstacle, c.nodeObstacle(&q.Pods[i]))
 	}
@@ -115,7 +115,7 @@ func (q Query) VerdictOn(c Candidate) Verdict {
 	return v
 }
 
-func (q Query) ruleObstacle(c Candidate) (obstacle *Obstacle, undecided bool) {
+func (q Query) findRuleObstacle(c Candidate) (obstacle *Obstacle, undecided bool) {
 	if c.Leaving {
 		return leavingObstacle(c.Connected), false
 	}
@@ -125,7 +125,7 @@ func (q Query) ruleObstacle(c Candidate) (obstacle *Obstacle, undecided bool) {
 		claims = slices.Concat([]ClaimNeed{{}}, claims)
 	}
 	for _, claim := range claims {
-		answer, obstacle := c.answer(Request{Namespace: q.Namespace, Class: claim.Class, Volume: claim.Volume, Source: claim.Source})
+		answer, obstacle := c.findObstacle(Request{Namespace: q.Namespace, Class: claim.Class, Volume: claim.Volume, Source: claim.Source})
 		if obstacle != nil {
 			return obstacle, false
 		}
@@ -158,7 +158,7 @@ func (v Verdict) ExcludedByClass() bool {
 func Causes(verdicts []Verdict) []string {
 	causes := make([]string, len(verdicts))
 	for i, v := range verdicts {
-		causes[i] = v.describe(v.Obstacle())
+		causes[i] = v.describeObstacle(v.Obstacle())
 	}
 	return causes
 }

@@ -20,7 +20,7 @@ import (
 func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
-	kinds := map[string]selection{"": none, "node-a": virtual, "node-b": virtual, "worker": plain, "gone": missing}
+	kinds := map[string]selectedNodeKind{"": noNode, "node-a": virtualNode, "node-b": virtualNode, "worker": hostNode, "gone": missingNode}
 	taken := 0
 	for node, kind := range kinds {
 		for _, placed := range []string{"", "id-a", "id-b", "elsewhere"} {
@@ -40,7 +40,7 @@ func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 					claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaceable, Status: corev1.ConditionFalse,
 						Reason: v1alpha1.ReasonMemberAway, LastTransitionTime: metav1.NewTime(now.Add(-24 * time.Hour))}}
 				}
-				if !decide(observed{claim: claim, class: class, selected: kind, has: func(string, string) bool { return false },
+				if !decideForClaim(observed{claim: claim, class: class, selectedNode: kind, memberHasClass: func(string, string) bool { return false },
 					members: members, now: now}).unselect {
 					continue
 				}

@@ -31,9 +31,9 @@ func seen(change ...func(*observed)) observed {
 			Provisioner:       v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 		},
-		members:   []placement.Candidate{offers("a")},
-		has:       func(string, string) bool { return false },
-		namespace: placement.Namespace{Name: "team", Known: true},
+		members:        []placement.Candidate{offers("a")},
+		memberHasClass: func(string, string) bool { return false },
+		namespace:      placement.Namespace{Name: "team", Known: true},
 	}
 	for _, c := range change {
 		c(&o)
@@ -97,9 +97,9 @@ func offers(name string) placement.Candidate { return memberOf(name, connected, 
 
 func lacks(name string) placement.Candidate { return memberOf(name, connected, mapped) }
 
-func selected(s selection) func(*observed) {
+func selected(s selectedNodeKind) func(*observed) {
 	return func(o *observed) {
-		o.selected = s
+		o.selectedNode = s
 		o.claim.Annotations = map[string]string{route.AnnSelectedNode: "worker-1"}
 	}
 }
@@ -117,7 +117,7 @@ func leaving(of ...placement.Candidate) func(*observed) {
 // having makes the given member have the class to which the claim's class is mapped.
 func having(member string) func(*observed) {
 	return func(o *observed) {
-		o.has = func(registration, class string) bool { return registration == member && class == "gp3" }
+		o.memberHasClass = func(registration, class string) bool { return registration == member && class == "gp3" }
 	}
 }
 
@@ -150,7 +150,7 @@ func awayFor(age time.Duration) func(*observed) {
 	}
 }
 
-func stuck(o *observed) { o.stuck = true }
+func stuck(o *observed) { o.podUnschedulable = true }
 
 func parameter(key, value string) func(*observed) {
 	return func(o *observed) { o.class.Parameters = map[string]string{key: value} }
@@ -168,26 +168,26 @@ func TestDecide(t *testing.T) {
 		"a valid claim":                                            {observed: seen()},
 		"a valid claim whose Pod cannot be scheduled":              {observed: seen(stuck)},
 		"a bound claim":                                            {observed: seen(members(), func(o *observed) { o.claim.Spec.VolumeName = "v" })},
-		"a claim that names an existing volume":                    {observed: seen(members(), named("v")), again: missingAgain},
-		"a claim that names a volume that does not exist":          {observed: seen(named("v"), lackingVolume(missingAfter)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{`"v"`}, again: missingAgain},
-		"a new claim that names a volume that does not exist":      {observed: seen(named("v"), lackingVolume(missingAfter-time.Second)), again: time.Second},
-		"a volume that does not exist, and a member is away":       {observed: seen(members(offers("a"), off("b", "node-b")), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{"not connected may have such an orphan: b"}, again: missingAgain},
-		"a volume that does not exist, and a member is connecting": {observed: seen(members(memberOf("a", connecting)), named("v"), lackingVolume(time.Hour)), again: missingAfter},
+		"a claim that names an existing volume":                    {observed: seen(members(), named("v")), again: missingVolumeInterval},
+		"a claim that names a volume that does not exist":          {observed: seen(named("v"), lackingVolume(missingVolumeDelay)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{`"v"`}, again: missingVolumeInterval},
+		"a new claim that names a volume that does not exist":      {observed: seen(named("v"), lackingVolume(missingVolumeDelay-time.Second)), again: time.Second},
+		"a volume that does not exist, and a member is away":       {observed: seen(members(offers("a"), off("b", "node-b")), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{"not connected may have such an orphan: b"}, again: missingVolumeInterval},
+		"a volume that does not exist, and a member is connecting": {observed: seen(members(memberOf("a", connecting)), named("v"), lackingVolume(time.Hour)), again: missingVolumeDelay},
 		"a volume that does not exist, a member is connecting, and the claim already shows it": {observed: seen(members(memberOf("a", connecting)), named("v"), lackingVolume(time.Hour), func(o *observed) {
 			o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaceable, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeNotFound}}
-		}), reason: v1alpha1.ReasonVolumeNotFound, again: missingAgain},
-		"a volume that does not exist, and the claim is placed":                          {observed: seen(selected(virtual), placed("id-a"), named("v"), lackingVolume(time.Hour))},
-		"a volume that does not exist, and the claim is placed in a member that is away": {observed: seen(members(off("b", "node-b")), selected(virtual), placed("id-b"), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonMemberAway},
+		}), reason: v1alpha1.ReasonVolumeNotFound, again: missingVolumeInterval},
+		"a volume that does not exist, and the claim is placed":                          {observed: seen(selected(virtualNode), placed("id-a"), named("v"), lackingVolume(time.Hour))},
+		"a volume that does not exist, and the claim is placed in a member that is away": {observed: seen(members(off("b", "node-b")), selected(virtualNode), placed("id-b"), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonMemberAway},
 		"root_pvc reports why the orphan may not be requested": {observed: seen(named("v"), lackingVolume(time.Hour), func(o *observed) {
 			o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonAdoptionUnconfirmed}}
 		})},
 		"a claim that is being deleted":                       {observed: seen(members(), func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} })},
 		"the claim names no class":                            {observed: seen(members(), func(o *observed) { o.claim.Spec.StorageClassName = nil })},
 		"the class does not exist":                            {observed: seen(members(), func(o *observed) { o.class = nil })},
-		"the class belongs to another provisioner":            {observed: seen(members(), selected(plain), func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" })},
+		"the class belongs to another provisioner":            {observed: seen(members(), selected(hostNode), func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" })},
 		"the class binds immediately":                         {observed: seen(func(o *observed) { o.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingImmediate) }), reason: v1alpha1.ReasonImmediate, says: []string{"fast", "WaitForFirstConsumer"}},
 		"the class has no binding mode":                       {observed: seen(func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
-		"the class binds immediately, and a node is selected": {observed: seen(selected(plain), func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
+		"the class binds immediately, and a node is selected": {observed: seen(selected(hostNode), func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
 		"a promise": {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"))},
 		"a promise, although no member is registered":                          {observed: seen(members(), parameter(v1alpha1.ParameterProvisioning, "promise"))},
 		"a promise, and the class binds immediately":                           {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.class.VolumeBindingMode = nil })},
@@ -195,30 +195,30 @@ func TestDecide(t *testing.T) {
 		"a promise, but the claim names another volume":                        {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v")), reason: v1alpha1.ReasonVolumeNameUnsupported, says: []string{`volume "v"`}},
 		"a promise class, but the claim is bound to the volume that it names":  {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v"), func(o *observed) { o.claim.Status.Phase = corev1.ClaimBound })},
 		"a promise to which the claim is being bound":                          {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(hostpv.PromiseName(o.claim.UID))(o) })},
-		"the claim names a volume and waits for it":                            {observed: seen(members(), named("v")), again: missingAgain},
+		"the claim names a volume and waits for it":                            {observed: seen(members(), named("v")), again: missingVolumeInterval},
 		"the beta annotation for the class takes precedence, as in Kubernetes": {observed: seen(func(o *observed) { o.claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: ""} })},
 		"only the beta annotation names the class": {observed: seen(byAnnotation), reason: v1alpha1.ReasonClassInvalid, says: []string{
 			"kube-scheduler 1.37 panic", `kubectl patch persistentvolumeclaim data -n team -p '{"spec":{"storageClassName":"fast"}}'`}},
 		"only the beta annotation names the class, and there is a worse problem":     {observed: seen(byAnnotation, members()), reason: v1alpha1.ReasonNoMembers},
-		"only the beta annotation names the class, but the scheduler chose a member": {observed: seen(selected(virtual), func(o *observed) { byAnnotation(o); o.claim.Annotations[route.AnnSelectedNode] = "worker-1" })},
+		"only the beta annotation names the class, but the scheduler chose a member": {observed: seen(selected(virtualNode), func(o *observed) { byAnnotation(o); o.claim.Annotations[route.AnnSelectedNode] = "worker-1" })},
 		"the beta annotation and the field name the class, as after the remedy":      {observed: seen(byAnnotation, func(o *observed) { o.claim.Spec.StorageClassName = ptr.To("fast") })},
 		"a class parameter is misspelled":                                            {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: v1alpha1.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
 
-		"a virtual node is selected: root_pvc reports": {observed: seen(selected(virtual), members(lacks("a")), stuck)},
-		"a plain node is selected":                     {observed: seen(selected(plain)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "belongs to the host"}, unselect: true},
-		"a node that does not exist is selected":       {observed: seen(selected(missing)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "does not exist"}, unselect: true},
+		"a virtual node is selected: root_pvc reports": {observed: seen(selected(virtualNode), members(lacks("a")), stuck)},
+		"a plain node is selected":                     {observed: seen(selected(hostNode)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "belongs to the host"}, unselect: true},
+		"a node that does not exist is selected":       {observed: seen(selected(missingNode)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "does not exist"}, unselect: true},
 
-		"the selected member is not connected":                                               {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "after 1m0s"}, again: time.Minute},
-		"the selected member has been away for less than the timeout":                        {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
-		"the selected member has been away for the timeout":                                  {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"Xylem has created nothing there"}, unselect: true},
-		"the manager has just started and is connecting to the selected member":              {observed: seen(selected(virtual), members(memberOf("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
-		"a member that is not selected is away":                                              {observed: seen(selected(virtual), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
-		"the selected member is away, and may have a volume: the selection stays (I3)":       {observed: seen(selected(virtual), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
-		"the member in which the claim is placed, and which may have a volume, is away (I3)": {observed: seen(selected(virtual), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
-		"the selected member is away, but the claim is placed in a connected member":         {observed: seen(selected(virtual), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
+		"the selected member is not connected":                                               {observed: seen(selected(virtualNode), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "after 1m0s"}, again: time.Minute},
+		"the selected member has been away for less than the timeout":                        {observed: seen(selected(virtualNode), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
+		"the selected member has been away for the timeout":                                  {observed: seen(selected(virtualNode), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"Xylem has created nothing there"}, unselect: true},
+		"the manager has just started and is connecting to the selected member":              {observed: seen(selected(virtualNode), members(memberOf("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
+		"a member that is not selected is away":                                              {observed: seen(selected(virtualNode), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
+		"the selected member is away, and may have a volume: the selection stays (I3)":       {observed: seen(selected(virtualNode), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
+		"the member in which the claim is placed, and which may have a volume, is away (I3)": {observed: seen(selected(virtualNode), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
+		"the selected member is away, but the claim is placed in a connected member":         {observed: seen(selected(virtualNode), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
 
-		"the member in which the claim is placed is away, and leaving":          {observed: seen(selected(virtual), leaving(off("a", "worker-1")), placed("id-a")), reason: v1alpha1.ReasonMemberAway, says: []string{"annotate its ClusterRegistration, which is being deleted, with " + v1alpha1.AnnotationForceDeregister}},
-		"the selected member is away, and leaving":                              {observed: seen(selected(virtual), leaving(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
+		"the member in which the claim is placed is away, and leaving":          {observed: seen(selected(virtualNode), leaving(off("a", "worker-1")), placed("id-a")), reason: v1alpha1.ReasonMemberAway, says: []string{"annotate its ClusterRegistration, which is being deleted, with " + v1alpha1.AnnotationForceDeregister}},
+		"the selected member is away, and leaving":                              {observed: seen(selected(virtualNode), leaving(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
 		"the only member is leaving":                                            {observed: seen(leaving(offers("a"))), reason: v1alpha1.ReasonMemberLeaving, says: []string{"Register a member"}},
 		"one member offers the class, the other lacks its capacity in the host": {observed: seen(members(offers("b"), lacks("a")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{"(b): ", `member "a" has no CSIStorageCapacity in the host`}},
 
@@ -242,7 +242,7 @@ func TestDecide(t *testing.T) {
 		"one member offers the class, and another is not connected":               {observed: seen(members(offers("a"), memberOf("b")), stuck)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.observed)
+			got := decideForClaim(tc.observed)
 			if got.reason != tc.reason || got.unselect != tc.unselect || got.again != tc.again {
 				t.Errorf("decision is %+v, want reason %q, unselect %t, again in %s", got, tc.reason, tc.unselect, tc.again)
 			}

@@ -16,10 +16,10 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// waitingPod is a Pod that cannot be scheduled, and its claims other than the observed one.
+// observeWaitingPod is a Pod that cannot be scheduled, and its claims other than the observed one.
 type waitingPod struct {
-	pod    *corev1.Pod
-	others []otherClaim
+	pod         *corev1.Pod
+	otherClaims []otherClaim
 }
 
 // otherClaim is another claim of the Pod, with its host PV if it is bound, or the record of its
@@ -30,8 +30,8 @@ type otherClaim struct {
 	record datasource.Record
 }
 
-// waitingPod observes a Pod's other claims.
-func (r *Reconciler) waitingPod(ctx context.Context, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) (waitingPod, error) {
+// observeWaitingPod observes a Pod's other claims.
+func (r *Reconciler) observeWaitingPod(ctx context.Context, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) (waitingPod, error) {
 	w := waitingPod{pod: pod}
 	for _, name := range podspec.ClaimNames(pod) {
 		if name == claim.Name {
@@ -51,86 +51,86 @@ func (r *Reconciler) waitingPod(ctx context.Context, pod *corev1.Pod, claim *cor
 		if other.Spec.VolumeName == "" {
 			seen.record, _ = datasource.RecordOf(other)
 		}
-		w.others = append(w.others, seen)
+		w.otherClaims = append(w.otherClaims, seen)
 	}
 	return w, nil
 }
 
-// locate returns the location of the claim's data source, or the zero Location if it has none.
-func (o observed) locate() placement.CopyLocation {
+// locateSource returns the location of the claim's data source, or the zero Location if it has none.
+func (o observed) locateSource() placement.CopyLocation {
 	if o.source == nil {
 		return placement.CopyLocation{}
 	}
 	return o.source.Locate(o.claim)
 }
 
-// bySource reports whether the claim's data source determines the member, or prevents all members
+// sourceDeterminesMember reports whether the claim's data source determines the member, or prevents all members
 // from provisioning the claim. Once the claim is placed, root_pvc reports on it.
-func (o observed) bySource() bool {
-	return o.source != nil && o.claim.Annotations[v1alpha1.AnnotationPlacedIn] == "" && (o.source.Of.Placed() || o.locate().Refusal != nil)
+func (o observed) sourceDeterminesMember() bool {
+	return o.source != nil && o.claim.Annotations[v1alpha1.AnnotationPlacedIn] == "" && (o.source.Of.Placed() || o.locateSource().Refusal != nil)
 }
 
-// sourced returns the decision for a claim that only the member with its data source can create.
+// decideBySource returns the decision for a claim that only the member with its data source can create.
 // The controller source selects that member, so host_claim never removes the selection.
-func (o observed) sourced() decision {
-	at := o.locate()
+func (o observed) decideBySource() decision {
+	at := o.locateSource()
 	if at.Refusal != nil {
-		return reportProblem(at.Refusal.Reason, "%s", at.Refusal.Message)
+		return problemDecision(at.Refusal.Reason, "%s", at.Refusal.Message)
 	}
 	has := func(m placement.Candidate) bool { return m.ClusterID == at.ClusterID }
 	i := slices.IndexFunc(o.members, has)
 	if leaving := slices.IndexFunc(o.leaving, has); i < 0 && leaving >= 0 {
-		return reportProblem(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in member %q, which is being deregistered. Register the member again, or delete this claim", o.source.Of, o.leaving[leaving].Registration)
+		return problemDecision(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in member %q, which is being deregistered. Register the member again, or delete this claim", o.source.Of, o.leaving[leaving].Registration)
 	}
 	if i < 0 {
-		return reportProblem(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
+		return problemDecision(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
 	}
 	m := o.members[i]
 	if m.Disconnected() {
-		return reportProblem(v1alpha1.ReasonMemberAway, "member %q, which has the claim's data source, %s, is not connected. Xylem continues when the member is connected again; `kubectl describe clusterregistration %s` shows the cause",
+		return problemDecision(v1alpha1.ReasonMemberAway, "member %q, which has the claim's data source, %s, is not connected. Xylem continues when the member is connected again; `kubectl describe clusterregistration %s` shows the cause",
 			m.Registration, o.source.Of, m.Registration)
 	}
 	only := fmt.Sprintf("the claim can only be created in member %q, which has %s", m.Registration, o.source.Of)
-	switch v := o.query().VerdictOn(m); {
+	switch v := o.placementQuery().VerdictOn(m); {
 	case v.ExcludedByClass():
-		return reportProblem(v1alpha1.ReasonSourceElsewhere, "%s: %s", only, v.Refusal().Message)
+		return problemDecision(v1alpha1.ReasonSourceElsewhere, "%s: %s", only, v.Refusal().Message)
 	case v.RuleObstacle != nil:
-		return reportProblem(v.RuleObstacle.Reason, "%s: %s", only, v.Refusal().Message)
-	case v.StorageObstacle == nil, !m.Connected, !o.stuck:
-		return o.podsElsewhere(m, only)
+		return problemDecision(v.RuleObstacle.Reason, "%s: %s", only, v.Refusal().Message)
+	case v.StorageObstacle == nil, !m.Connected, !o.podUnschedulable:
+		return o.reportPodsElsewhere(m, only)
 	case v.StorageObstacle.Reason == v1alpha1.ReasonNotOffered:
-		return reportProblem(v1alpha1.ReasonNotOffered, "%s: %s. Or delete this claim, and use the class of its source", only, v.Refusal().Message)
+		return problemDecision(v1alpha1.ReasonNotOffered, "%s: %s. Or delete this claim, and use the class of its source", only, v.Refusal().Message)
 	default:
-		return reportProblem(v.StorageObstacle.Reason, "%s: %s", only, v.Refusal().Message)
+		return problemDecision(v.StorageObstacle.Reason, "%s: %s", only, v.Refusal().Message)
 	}
 }
 
-// podsElsewhere reports why the claim's Pods cannot run in the member with the data source, unless
+// reportPodsElsewhere reports why the claim's Pods cannot run in the member with the data source, unless
 // one of them can.
-func (o observed) podsElsewhere(m placement.Candidate, only string) decision {
+func (o observed) reportPodsElsewhere(m placement.Candidate, only string) decision {
 	if m.Node == nil || len(o.pods) == 0 {
 		return decision{}
 	}
 	var obstacles []string
 	for _, w := range o.pods {
-		why := w.elsewhere(m, o.namespace)
+		why := w.whyNotRunnableIn(m, o.namespace)
 		if why == "" {
 			return decision{}
 		}
 		obstacles = append(obstacles, fmt.Sprintf("Pod %q cannot run there, because %s", w.pod.Name, why))
 	}
-	return reportProblem(v1alpha1.ReasonSourceElsewhere, "%s: %s. Change the Pod, or use a source in another member", only, firstNames(obstacles, "; "))
+	return problemDecision(v1alpha1.ReasonSourceElsewhere, "%s: %s. Change the Pod, or use a source in another member", only, joinFirstNames(obstacles, "; "))
 }
 
-// elsewhere returns why a Pod cannot run in a member, because of its own constraints or its other
+// whyNotRunnableIn returns why a Pod cannot run in a member, because of its own constraints or its other
 // claims. It returns "" if it can.
-func (w waitingPod) elsewhere(m placement.Candidate, in placement.Namespace) string {
+func (w waitingPod) whyNotRunnableIn(m placement.Candidate, in placement.Namespace) string {
 	query := placement.Query{Namespace: in, Pods: []corev1.Pod{*w.pod}}
 	if o := query.VerdictOn(m).NodeObstacle; o != nil && o.Reason == v1alpha1.ReasonNodeSelectorMismatch {
 		return "the member " + o.Cause
 	}
 	var apart []string
-	for _, other := range w.others {
+	for _, other := range w.otherClaims {
 		switch {
 		case !m.Reaches(other.volume):
 			apart = append(apart, fmt.Sprintf("the volume of its claim %q is elsewhere", other.name))

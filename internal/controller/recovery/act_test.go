@@ -90,7 +90,7 @@ func TestStillStranded(t *testing.T) {
 				live.pod = &o.Pods[0]
 			}
 			r := &reconciler{Link: &member.Link{Member: here, HostLive: live}}
-			got, err := r.stillStranded(t.Context(), strandedClaim(tc.cached))
+			got, err := r.recheckStrandedLive(t.Context(), strandedClaim(tc.cached))
 			if err != nil || got != tc.want {
 				t.Errorf("reassigns: %t, %v, want %t", got, err, tc.want)
 			}

@@ -35,11 +35,11 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 					plan := lifecycle.Next(planOf(o, leaf, fails, offered, agreed))
 					if plan.Step == lifecycle.None && plan.Report != nil { // Unselect only emits an event, and sets no condition
 						o.Claim.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse,
-							Reason: plan.Report.Reason, LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut))}}
+							Reason: plan.Report.Reason, LastTransitionTime: metav1.NewTime(now.Add(-timeout - truncationAllowance))}}
 					}
-					o.Group[0] = *o.Claim
-					var claims []claimSeen
-					switch d := decide(o).(type) {
+					o.ClaimGroup[0] = *o.Claim
+					var claims []observedClaim
+					switch d := decideWhenRequested(o).(type) {
 					case moveClaims:
 						claims = d.Claims
 					case freeClaims:

@@ -24,56 +24,56 @@ import (
 type observed struct {
 	Member mirror.Member
 	Now    time.Time
-	// Nominated reports whether the host's scheduler sets status.nominatedNodeName before it binds a
+	// SchedulerNominates reports whether the host's scheduler sets status.nominatedNodeName before it binds a
 	// Pod.
-	Nominated bool
+	SchedulerNominates bool
 	// Namespace is the claims' namespace.
 	Namespace placement.Namespace
 	// Claim is the claim of the request, or nil if it does not exist.
-	Claim *claimSeen
-	// Group contains the claims that must be in the same member: Claim, the other claims of its Pods,
+	Claim *observedClaim
+	// ClaimGroup contains the claims that must be in the same member: Claim, the other claims of its Pods,
 	// the claims of other Pods that use those, and so on. It lacks deleted claims.
-	Group []claimSeen
+	ClaimGroup []observedClaim
 	// Shared are the host PVs of the Pods' other claims with shared volumes, which several members can
 	// use.
 	Shared []*corev1.PersistentVolume
 	// Pods are the Pods that use a claim of the group, have not finished, and are not bound to a
 	// node yet.
 	Pods []corev1.Pod
-	// Places contains all members that have a virtual node.
-	Places []placement.Candidate
+	// Destinations contains all members that have a virtual node.
+	Destinations []placement.Candidate
 }
 
-// claimSeen is a root claim and its class.
-type claimSeen struct {
+// observedClaim is a root claim and its class.
+type observedClaim struct {
 	Root *corev1.PersistentVolumeClaim
 	// Class is nil unless it is one of Xylem's classes, in mirror mode.
 	Class   *storagev1.StorageClass
 	Timeout time.Duration
-	// Making reports whether an abandoned call of this member's provisioner may still create the
+	// StillProvisioning reports whether an abandoned call of this member's provisioner may still create the
 	// claim's volume.
-	Making bool
-	// Started reports whether this member's provisioner may be creating the claim's volume. Unlike
-	// Making, it includes a first call that has not failed yet.
-	Started bool
-	// Immediate reports whether the class of the leaf claim binds immediately, so that no Pod affects
+	StillProvisioning bool
+	// MayBeProvisioning reports whether this member's provisioner may be creating the claim's volume. Unlike
+	// StillProvisioning, it includes a first call that has not failed yet.
+	MayBeProvisioning bool
+	// BindsImmediately reports whether the class of the leaf claim binds immediately, so that no Pod affects
 	// where its volume is provisioned.
-	Immediate bool
+	BindsImmediately bool
 	// Source is the claim's data source, or nil if it has none.
 	Source *datasource.Source
 }
 
-// pinned reports whether only one member, the one with the data source, can create the claim.
-func (c claimSeen) pinned() bool { return c.Source != nil && c.Source.Placed() }
+// pinnedBySource reports whether only one member, the one with the data source, can create the claim.
+func (c observedClaim) pinnedBySource() bool { return c.Source != nil && c.Source.Placed() }
 
-// unrequested reports whether Xylem may not select a node for the claim yet.
-func (c claimSeen) unrequested() bool {
+// volumeNotRequested reports whether Xylem may not select a node for the claim yet.
+func (c observedClaim) volumeNotRequested() bool {
 	_, recorded := datasource.RecordOf(c.Root)
 	return c.Root.Annotations[volumehelpers.AnnStorageProvisioner] != v1alpha1.ProvisionerName && !recorded
 }
 
 // decision is the next step. The types below are the only ones.
-type decision interface{ decision() }
+type decision interface{ isDecision() }
 
 type (
 	// nothing means that the claim needs no action for the duration Again, or, if Again is 0, until
@@ -87,78 +87,78 @@ type (
 	lowerCapacity struct{}
 	// moveClaims reassigns the claims to a node.
 	moveClaims struct {
-		Claims []claimSeen
-		To     *corev1.Node
-		Tried  report.Tried
-		Why    *mirror.Refusal // nil if the claims follow another claim
+		Claims    []observedClaim
+		To        *corev1.Node
+		Attempted report.Tried
+		Why       *mirror.Refusal // nil if the claims follow another claim
 	}
 	// freeClaims lets the scheduler select among all members again, because a round has ended.
 	freeClaims struct {
-		Claims []claimSeen
-		Tried  report.Tried
+		Claims    []observedClaim
+		Attempted report.Tried
 	}
 	// recordNoCandidate records that no other member remains.
 	recordNoCandidate struct {
-		Claims []claimSeen
-		Tried  report.Tried
-		Why    *mirror.Refusal
+		Claims    []observedClaim
+		Attempted report.Tried
+		Why       *mirror.Refusal
 	}
 )
 
-func (nothing) decision()           {}
-func (removeRecords) decision()     {}
-func (lowerCapacity) decision()     {}
-func (moveClaims) decision()        {}
-func (freeClaims) decision()        {}
-func (recordNoCandidate) decision() {}
+func (nothing) isDecision()           {}
+func (removeRecords) isDecision()     {}
+func (lowerCapacity) isDecision()     {}
+func (moveClaims) isDecision()        {}
+func (freeClaims) isDecision()        {}
+func (recordNoCandidate) isDecision() {}
 
-// followTime is the minimum time for the scheduler to follow a reassigned claim. The scheduler
+// schedulerFollowTime is the minimum time for the scheduler to follow a reassigned claim. The scheduler
 // detects within a second that its PreBind has failed, and backs off for up to ten seconds
 // (kube-scheduler's podMaxBackoffSeconds).
-const followTime = 15 * time.Second
+const schedulerFollowTime = 15 * time.Second
 
-// cut is the maximum by which a time shrinks when it is truncated to seconds.
-const cut = time.Second
+// truncationAllowance is the maximum by which a time shrinks when it is truncated to seconds.
+const truncationAllowance = time.Second
 
-// requestTime is how often a claim is checked for which the host's PV controller has not requested a
+// requestCheckInterval is how often a claim is checked for which the host's PV controller has not requested a
 // volume yet.
-const requestTime = time.Second
+const requestCheckInterval = time.Second
 
-// decide returns the next step for the claim. The policy on Xylem's account lets it select a node only
+// decideWhenRequested returns the next step for the claim. The policy on Xylem's account lets it select a node only
 // after the PV controller has requested the volume, which takes a moment, or for a claim whose source
 // is recorded.
-func decide(o observed) decision {
-	d := o.nextStep()
-	if move, ok := d.(moveClaims); ok && slices.ContainsFunc(move.Claims, claimSeen.unrequested) {
-		return nothing{requestTime}
+func decideWhenRequested(o observed) decision {
+	d := o.decideReassignment()
+	if move, ok := d.(moveClaims); ok && slices.ContainsFunc(move.Claims, observedClaim.volumeNotRequested) {
+		return nothing{requestCheckInterval}
 	}
 	return d
 }
 
-func (o observed) nextStep() decision {
+func (o observed) decideReassignment() decision {
 	switch {
 	case o.Claim == nil || o.Claim.Root.DeletionTimestamp != nil:
 		return nothing{}
 	case o.Claim.Root.Spec.VolumeName != "":
-		return o.settled()
+		return o.decideForBound()
 	case o.Claim.Class == nil:
 		return nothing{}
 	}
-	if d, follows := o.followSource(); follows {
+	if d, follows := o.followDataSource(); follows {
 		return d
 	}
-	if d, follows := o.follow(); follows {
+	if d, follows := o.followReassignedClaim(); follows {
 		return d
 	}
-	if !o.here(*o.Claim) {
+	if !o.memberSelectedFor(*o.Claim) {
 		return nothing{}
 	}
-	if d, split := o.rejoin(); split {
+	if d, split := o.rejoinBoundClaim(); split {
 		return d
 	}
-	why, until := o.trouble()
+	why, until := o.failureEvidence()
 	switch {
-	case why == nil && (o.waits() || o.unwatched()):
+	case why == nil && (o.reassignedAndWaiting() || o.podEventsNotReceived()):
 		return nothing{o.Claim.Timeout} // events of Pods without a node do not reach the member's controllers
 	case why == nil:
 		return nothing{}
@@ -166,14 +166,14 @@ func (o observed) nextStep() decision {
 	if wait := until.Sub(o.Now); wait > 0 {
 		return nothing{wait} // a driver that lacks capacity in one topology segment may have it in another
 	}
-	return o.recover(why)
+	return o.decideAfterTimeout(why)
 }
 
-// settled returns the decision for a bound claim. Once the claim has its volume, recovery removes
+// decideForBound returns the decision for a bound claim. Once the claim has its volume, recovery removes
 // its annotations, because events have already reported what they record. A claim that is bound to
 // a promise has its volume once the promise is fulfilled. Until then, leaf_pod needs the attempted
 // members.
-func (o observed) settled() decision {
+func (o observed) decideForBound() decision {
 	root := o.Claim.Root
 	if hostpv.NamesPromise(root.Spec.VolumeName) && !report.PromiseKept(root) {
 		return nothing{}
@@ -192,73 +192,73 @@ func hasRecords(root *corev1.PersistentVolumeClaim) bool {
 	return steered || tried
 }
 
-// here reports whether the scheduler or Xylem selected this member for a claim.
-func (o observed) here(c claimSeen) bool {
+// memberSelectedFor reports whether the scheduler or Xylem selected this member for a claim.
+func (o observed) memberSelectedFor(c observedClaim) bool {
 	return c.Root.Spec.VolumeName == "" && c.Root.Annotations[route.AnnSelectedNode] == o.Member.NodeName
 }
 
-// followSource reassigns claims to the member that has the data source of another claim of their
+// followDataSource reassigns claims to the member that has the data source of another claim of their
 // group, because their Pod can only run there.
-func (o observed) followSource() (decision, bool) {
+func (o observed) followDataSource() (decision, bool) {
 	var to string
-	var behind []claimSeen
-	for _, c := range o.Group {
+	var behind []observedClaim
+	for _, c := range o.ClaimGroup {
 		node := c.Root.Annotations[v1alpha1.AnnotationSteeredTo]
 		switch {
 		case c.Class == nil || c.Root.Spec.VolumeName != "":
 			return nil, false
-		case c.pinned() && (node == "" || node != c.Root.Annotations[route.AnnSelectedNode] || to != "" && to != node):
+		case c.pinnedBySource() && (node == "" || node != c.Root.Annotations[route.AnnSelectedNode] || to != "" && to != node):
 			return nil, false // the source's member is not selected yet, or the sources are in several members
-		case c.pinned():
+		case c.pinnedBySource():
 			to = node
-		case o.here(c):
+		case o.memberSelectedFor(c):
 			behind = append(behind, c)
 		}
 	}
 	if to == "" || to == o.Member.NodeName || len(behind) == 0 {
 		return nil, false
 	}
-	for _, p := range o.Places {
+	for _, p := range o.Destinations {
 		if p.NodeName == to {
 			tried := report.TriedOf(behind[0].Root)
 			tried.Moved = o.Now.Unix()
-			return moveClaims{Claims: behind, To: p.Node, Tried: tried}, true
+			return moveClaims{Claims: behind, To: p.Node, Attempted: tried}, true
 		}
 	}
 	return nil, false
 }
 
-// follow reassigns claims to the member to which another claim of their group was reassigned later.
+// followReassignedClaim reassigns claims to the member to which another claim of their group was reassigned later.
 // This happens if the manager was killed between the two writes.
-func (o observed) follow() (decision, bool) {
-	for _, ahead := range o.Group {
+func (o observed) followReassignedClaim() (decision, bool) {
+	for _, ahead := range o.ClaimGroup {
 		to := ahead.Root.Annotations[v1alpha1.AnnotationSteeredTo]
 		if to == "" || to == o.Member.NodeName || to != ahead.Root.Annotations[route.AnnSelectedNode] || ahead.Root.Spec.VolumeName != "" {
 			continue
 		}
 		tried := report.TriedOf(ahead.Root)
-		var behind []claimSeen
-		for _, c := range o.Group {
+		var behind []observedClaim
+		for _, c := range o.ClaimGroup {
 			moved := report.TriedOf(c.Root).Moved
-			if o.here(c) && (moved < tried.Moved || moved == tried.Moved && o.Member.NodeName < to) {
+			if o.memberSelectedFor(c) && (moved < tried.Moved || moved == tried.Moved && o.Member.NodeName < to) {
 				behind = append(behind, c)
 			}
 		}
-		for i := range o.Places {
-			if o.Places[i].NodeName == to && len(behind) > 0 && movable(o.Group) {
-				return moveClaims{Claims: behind, To: o.Places[i].Node, Tried: tried}, true
+		for i := range o.Destinations {
+			if o.Destinations[i].NodeName == to && len(behind) > 0 && claimsMovable(o.ClaimGroup) {
+				return moveClaims{Claims: behind, To: o.Destinations[i].Node, Attempted: tried}, true
 			}
 		}
 	}
 	return nil, false
 }
 
-// rejoin reassigns the claim to the member in which another claim of its group has its volume. Both
+// rejoinBoundClaim reassigns the claim to the member in which another claim of its group has its volume. Both
 // were to be reassigned together, but the other claim's volume had just been created. Their Pod can
 // only run where that volume is.
-func (o observed) rejoin() (decision, bool) {
+func (o observed) rejoinBoundClaim() (decision, bool) {
 	var at string
-	for _, c := range o.Group {
+	for _, c := range o.ClaimGroup {
 		placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
 		switch {
 		case c.Root.Spec.VolumeName == "":
@@ -268,42 +268,42 @@ func (o observed) rejoin() (decision, bool) {
 			at = placed
 		}
 	}
-	for _, p := range o.Places {
+	for _, p := range o.Destinations {
 		if at != "" && p.ClusterID == at {
 			tried := report.TriedOf(o.Claim.Root)
 			tried.Moved = o.Now.Unix()
-			return moveClaims{Claims: []claimSeen{*o.Claim}, To: p.Node, Tried: tried}, true
+			return moveClaims{Claims: []observedClaim{*o.Claim}, To: p.Node, Attempted: tried}, true
 		}
 	}
 	return nil, false
 }
 
-// trouble returns the evidence that this member cannot satisfy the claim, and the time until which
+// failureEvidence returns the evidence that this member cannot satisfy the claim, and the time until which
 // the member may still try: the class's timeout after the evidence began, or after the claim was
 // reassigned here. A problem with the registration's rules ends that time immediately.
-func (o observed) trouble() (*mirror.Refusal, time.Time) {
+func (o observed) failureEvidence() (*mirror.Refusal, time.Time) {
 	moved := time.Unix(report.TriedOf(o.Claim.Root).Moved, 0)
 	if problem, since := report.FailedIn(o.Claim.Root, o.Member.ClusterID); problem != nil {
 		if report.FailsAtOnce(problem.Reason) {
 			return problem, time.Time{}
 		}
-		return problem, slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(o.Claim.Timeout + cut)
+		return problem, slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(o.Claim.Timeout + truncationAllowance)
 	}
-	if o.waits() && len(o.Pods) > 0 && !o.agreed() {
-		return o.notFollowed(), moved.Add(max(o.Claim.Timeout, followTime) + cut)
+	if o.reassignedAndWaiting() && len(o.Pods) > 0 && !o.podAboutToBindHere() {
+		return o.notScheduledRefusal(), moved.Add(max(o.Claim.Timeout, schedulerFollowTime) + truncationAllowance)
 	}
-	if since, stranded := o.Stranded(); stranded {
-		return o.notFollowed(), slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(max(o.Claim.Timeout, followTime) + cut)
+	if since, stranded := o.StrandedSince(); stranded {
+		return o.notScheduledRefusal(), slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(max(o.Claim.Timeout, schedulerFollowTime) + truncationAllowance)
 	}
 	return nil, time.Time{}
 }
 
-// Stranded reports whether the claim's selection keeps its Pods from all other members, although
+// StrandedSince reports whether the claim's selection keeps its Pods from all other members, although
 // none of them can be placed here, and since when. The scheduler never removes such a selection.
 // This happens if the Pod was replaced, or if this member no longer suits it. A Pod with a
 // scheduling gate does not count.
-func (o observed) Stranded() (since time.Time, is bool) {
-	if !o.unwatched() || o.agreed() || slices.ContainsFunc(o.Group, func(c claimSeen) bool { return c.Started }) {
+func (o observed) StrandedSince() (since time.Time, is bool) {
+	if !o.podEventsNotReceived() || o.podAboutToBindHere() || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.MayBeProvisioning }) {
 		return since, false
 	}
 	for i := range o.Pods {
@@ -322,34 +322,34 @@ func (o observed) Stranded() (since time.Time, is bool) {
 	return since, is
 }
 
-// unwatched reports whether the claim is not placed in another member, and none of its Pods is
+// podEventsNotReceived reports whether the claim is not placed in another member, and none of its Pods is
 // nominated here. The events of such Pods do not reach the member's controllers.
-func (o observed) unwatched() bool {
+func (o observed) podEventsNotReceived() bool {
 	placed := o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn]
-	return (placed == "" || placed == o.Member.ClusterID) && (!o.Nominated || !o.agreed())
+	return (placed == "" || placed == o.Member.ClusterID) && (!o.SchedulerNominates || !o.podAboutToBindHere())
 }
 
-// waits reports whether the claim was reassigned here and waits for the scheduler to follow,
+// reassignedAndWaiting reports whether the claim was reassigned here and waits for the scheduler to follow,
 // because root_pvc has not placed it.
-func (o observed) waits() bool {
+func (o observed) reassignedAndWaiting() bool {
 	return o.Claim.Root.Annotations[v1alpha1.AnnotationSteeredTo] == o.Member.NodeName && o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
 }
 
-// agreed reports whether the scheduler is about to bind one of the Pods here.
-func (o observed) agreed() bool {
+// podAboutToBindHere reports whether the scheduler is about to bind one of the Pods here.
+func (o observed) podAboutToBindHere() bool {
 	return slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool {
-		if o.Nominated {
+		if o.SchedulerNominates {
 			return pod.Status.NominatedNodeName == o.Member.NodeName
 		}
-		own := o.own()
+		own := o.ownDestination()
 		return own != nil && placement.Schedulable(&pod, own.Node)
 	})
 }
 
-// notFollowed reports that the scheduler does not place the Pod here, with the scheduler's message.
-func (o observed) notFollowed() *mirror.Refusal {
+// notScheduledRefusal reports that the scheduler does not place the Pod here, with the scheduler's message.
+func (o observed) notScheduledRefusal() *mirror.Refusal {
 	said := "the scheduler reports no reason"
-	pod := append(o.consumers(), o.Pods...)[0]
+	pod := append(o.consumerPods(), o.Pods...)[0]
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			said = c.Message
@@ -358,19 +358,19 @@ func (o observed) notFollowed() *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.Member.Registration, pod.Name, said)
 }
 
-// recover returns the decision after the member's timeout.
-func (o observed) recover(why *mirror.Refusal) decision {
+// decideAfterTimeout returns the decision after the member's timeout.
+func (o observed) decideAfterTimeout(why *mirror.Refusal) decision {
 	waiting := nothing{o.Claim.Timeout}
-	if len(o.Pods) == 0 || !movable(o.Group) || slices.ContainsFunc(o.Group, func(c claimSeen) bool { return c.Making }) {
+	if len(o.Pods) == 0 || !claimsMovable(o.ClaimGroup) || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.StillProvisioning }) {
 		return waiting // root_pvc reports the reason, except for slow provisioning
 	}
 	tried := report.TriedOf(o.Claim.Root).Begin(o.Now)
 	if tried.Until != 0 {
 		return nothing{time.Unix(tried.Until, 0).Sub(o.Now)}
 	}
-	claims := slices.DeleteFunc(slices.Clone(o.Group), func(c claimSeen) bool { return !o.here(c) })
-	others := o.candidates()
-	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.fitsHere() && o.unconfined() {
+	claims := slices.DeleteFunc(slices.Clone(o.ClaimGroup), func(c observedClaim) bool { return !o.memberSelectedFor(c) })
+	others := o.suitableMembers()
+	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.capacityFitsHere() && o.provisionableOnAnyNode() {
 		return lowerCapacity{}
 	}
 	known := tried.Has(o.Member.ClusterID)
@@ -390,16 +390,16 @@ func (o observed) recover(why *mirror.Refusal) decision {
 	return waiting
 }
 
-// unconfined reports whether the member could have provisioned the claim on any of its nodes. If the
+// provisionableOnAnyNode reports whether the member could have provisioned the claim on any of its nodes. If the
 // claim's own Pods or their other volumes exclude nodes, the nodes that remain may lack capacity
 // while others have it, and a tenant could make the class look full for all tenants. One Pod must
 // have waited in the member for the timeout: a Pod that has just replaced another proves nothing. None
 // of this applies to a leaf class that binds immediately: its volumes depend on no Pod.
-func (o observed) unconfined() bool {
-	if o.Claim.Immediate {
+func (o observed) provisionableOnAnyNode() bool {
+	if o.Claim.BindsImmediately {
 		return true
 	}
-	if len(o.Shared) > 0 || slices.ContainsFunc(o.Group, func(c claimSeen) bool { return c.Class.Name != o.Claim.Class.Name }) ||
+	if len(o.Shared) > 0 || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.Class.Name != o.Claim.Class.Name }) ||
 		slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool { return scheduling.Confines(&pod, o.Member) }) {
 		return false
 	}
@@ -409,34 +409,36 @@ func (o observed) unconfined() bool {
 	})
 }
 
-// movable reports whether another member can satisfy the claims: all have Xylem's classes, and none
+// claimsMovable reports whether another member can satisfy the claims: all have Xylem's classes, and none
 // has a volume, or a data source that ties it to one member.
-func movable(group []claimSeen) bool {
-	return !slices.ContainsFunc(group, func(c claimSeen) bool { return c.Class == nil || c.Root.Spec.VolumeName != "" || c.pinned() })
+func claimsMovable(group []observedClaim) bool {
+	return !slices.ContainsFunc(group, func(c observedClaim) bool {
+		return c.Class == nil || c.Root.Spec.VolumeName != "" || c.pinnedBySource()
+	})
 }
 
-func (o observed) own() *placement.Candidate {
-	if i := slices.IndexFunc(o.Places, func(p placement.Candidate) bool { return p.NodeName == o.Member.NodeName }); i >= 0 {
-		return &o.Places[i]
+func (o observed) ownDestination() *placement.Candidate {
+	if i := slices.IndexFunc(o.Destinations, func(p placement.Candidate) bool { return p.NodeName == o.Member.NodeName }); i >= 0 {
+		return &o.Destinations[i]
 	}
 	return nil
 }
 
-// candidates returns the other members that can satisfy the claims, starting with the one with the
+// suitableMembers returns the other members that can satisfy the claims, starting with the one with the
 // most capacity.
-func (o observed) candidates() []placement.Verdict {
-	found := slices.DeleteFunc(placement.Survey(o.query(), o.Places), func(v placement.Verdict) bool { return v.NodeName == o.Member.NodeName || !v.Suitable() })
+func (o observed) suitableMembers() []placement.Verdict {
+	found := slices.DeleteFunc(placement.Survey(o.placementQuery(), o.Destinations), func(v placement.Verdict) bool { return v.NodeName == o.Member.NodeName || !v.Suitable() })
 	slices.SortFunc(found, func(a, b placement.Verdict) int {
 		return cmp.Or(-cmp.Compare(a.Capacity, b.Capacity), cmp.Compare(a.NodeName, b.NodeName))
 	})
 	return found
 }
 
-// query asks which members can take all claims of the group, and the Pods' shared volumes.
-func (o observed) query() placement.Query {
-	q := placement.Query{Namespace: o.Namespace, Pods: o.consumers()}
-	for _, c := range o.Group {
-		q.Claims = append(q.Claims, c.need())
+// placementQuery asks which members can take all claims of the group, and the Pods' shared volumes.
+func (o observed) placementQuery() placement.Query {
+	q := placement.Query{Namespace: o.Namespace, Pods: o.consumerPods()}
+	for _, c := range o.ClaimGroup {
+		q.Claims = append(q.Claims, c.placementNeed())
 	}
 	for _, volume := range o.Shared {
 		q.Claims = append(q.Claims, placement.ClaimNeed{Volume: volume})
@@ -444,14 +446,14 @@ func (o observed) query() placement.Query {
 	return q
 }
 
-// need returns what the claim needs of a member.
-func (c claimSeen) need() placement.ClaimNeed {
+// placementNeed returns what the claim needs of a member.
+func (c observedClaim) placementNeed() placement.ClaimNeed {
 	return placement.ClaimNeed{Class: c.Class, Source: c.Source, Size: c.Root.Spec.Resources.Requests[corev1.ResourceStorage]}
 }
 
-// consumers returns the Pods for which the scheduler selected this member. If there are none, it
+// consumerPods returns the Pods for which the scheduler selected this member. If there are none, it
 // returns all Pods without scheduling gates.
-func (o observed) consumers() []corev1.Pod {
+func (o observed) consumerPods() []corev1.Pod {
 	chosen := slices.DeleteFunc(slices.Clone(o.Pods), func(pod corev1.Pod) bool { return pod.Status.NominatedNodeName != o.Member.NodeName })
 	if len(chosen) > 0 {
 		return chosen
@@ -459,8 +461,8 @@ func (o observed) consumers() []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(o.Pods), func(pod corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 })
 }
 
-// fitsHere reports whether this member publishes enough capacity for the claim.
-func (o observed) fitsHere() bool {
-	own := o.own()
-	return own != nil && placement.Query{Claims: []placement.ClaimNeed{o.Claim.need()}}.VerdictOn(*own).StorageObstacle == nil
+// capacityFitsHere reports whether this member publishes enough capacity for the claim.
+func (o observed) capacityFitsHere() bool {
+	own := o.ownDestination()
+	return own != nil && placement.Query{Claims: []placement.ClaimNeed{o.Claim.placementNeed()}}.VerdictOn(*own).StorageObstacle == nil
 }

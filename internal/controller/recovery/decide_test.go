@@ -32,7 +32,7 @@ const timeout = time.Minute
 // has failed to provision the claim for longer than the timeout. Two other members have capacity;
 // the third has the most.
 func seen(change ...func(*observed)) observed {
-	data := claimSeen{
+	data := observedClaim{
 		Root: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{
 				route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID, v1alpha1.AnnotationReportedBy: here.ClusterID,
@@ -42,17 +42,17 @@ func seen(change ...func(*observed)) observed {
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
 			Status: corev1.PersistentVolumeClaimStatus{Conditions: []corev1.PersistentVolumeClaimCondition{{
 				Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonProvisioningFailed,
-				Message: "member first cannot provision the volume: no", LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut)),
+				Message: "member first cannot provision the volume: no", LastTransitionTime: metav1.NewTime(now.Add(-timeout - truncationAllowance)),
 			}}},
 		},
 		Class:   &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName},
 		Timeout: timeout,
 	}
 	o := observed{
-		Member: here, Now: now, Nominated: true, Claim: &data, Group: []claimSeen{data},
-		Pods:      []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
-		Namespace: placement.Namespace{Name: "shop", Known: true},
-		Places:    []placement.Candidate{node("first", "10Gi"), node("second", "10Gi"), node("third", "20Gi")},
+		Member: here, Now: now, SchedulerNominates: true, Claim: &data, ClaimGroup: []observedClaim{data},
+		Pods:         []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
+		Namespace:    placement.Namespace{Name: "shop", Known: true},
+		Destinations: []placement.Candidate{node("first", "10Gi"), node("second", "10Gi"), node("third", "20Gi")},
 	}
 	for _, c := range change {
 		c(&o)
@@ -76,9 +76,9 @@ func node(registration, capacity string) placement.Candidate {
 
 func rooms(all ...string) func(*observed) {
 	return func(o *observed) {
-		o.Places = nil
+		o.Destinations = nil
 		for i, registration := range []string{"first", "second", "third"} {
-			o.Places = append(o.Places, node(registration, all[i]))
+			o.Destinations = append(o.Destinations, node(registration, all[i]))
 		}
 	}
 }
@@ -125,7 +125,7 @@ func since(age time.Duration) func(*observed) {
 
 func at(registration string, change func(*corev1.Node)) func(*observed) {
 	return func(o *observed) {
-		for _, p := range o.Places {
+		for _, p := range o.Destinations {
 			if p.Registration == registration {
 				change(p.Node)
 			}
@@ -212,31 +212,31 @@ func confined(pod *corev1.Pod) {
 }
 
 func started(o *observed) {
-	o.Claim.Started = true
-	o.Group[0] = *o.Claim
+	o.Claim.MayBeProvisioning = true
+	o.ClaimGroup[0] = *o.Claim
 }
 
 // sibling adds another claim of the Pod.
-func sibling(change ...func(*claimSeen)) func(*observed) {
+func sibling(change ...func(*observedClaim)) func(*observed) {
 	return func(o *observed) {
-		s := claimSeen{Root: o.Claim.Root.DeepCopy(), Class: o.Claim.Class, Timeout: timeout}
+		s := observedClaim{Root: o.Claim.Root.DeepCopy(), Class: o.Claim.Class, Timeout: timeout}
 		s.Root.Name, s.Root.Status.Conditions = "logs", nil
 		for _, c := range change {
 			c(&s)
 		}
-		o.Group = append(o.Group, s)
+		o.ClaimGroup = append(o.ClaimGroup, s)
 	}
 }
 
-func siblingBound(c *claimSeen) { c.Root.Spec.VolumeName = "pvc-2" }
-func siblingBoundIn(cluster string) func(*claimSeen) {
-	return func(c *claimSeen) {
+func siblingBound(c *observedClaim) { c.Root.Spec.VolumeName = "pvc-2" }
+func siblingBoundIn(cluster string) func(*observedClaim) {
+	return func(c *observedClaim) {
 		siblingBound(c)
 		set(c.Root, v1alpha1.AnnotationPlacedIn, cluster)
 	}
 }
 
-func siblingOfAnotherClass(c *claimSeen) {
+func siblingOfAnotherClass(c *observedClaim) {
 	class := c.Class.DeepCopy()
 	class.Name = "zonal"
 	c.Class = class
@@ -244,19 +244,19 @@ func siblingOfAnotherClass(c *claimSeen) {
 
 // offersZonal publishes capacity for the class of siblingOfAnotherClass.
 func offersZonal(o *observed) {
-	for _, p := range o.Places {
+	for _, p := range o.Destinations {
 		p.Largest["zonal"] = p.Largest["disk"]
 	}
 }
 
-func siblingForeign(c *claimSeen) { c.Class = nil }
-func siblingLarge(c *claimSeen) {
+func siblingForeign(c *observedClaim) { c.Class = nil }
+func siblingLarge(c *observedClaim) {
 	c.Root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("15Gi")}
 }
 
 // siblingMoved marks the other claim as reassigned to the second member, age ago.
-func siblingMoved(age time.Duration) func(*claimSeen) {
-	return func(c *claimSeen) {
+func siblingMoved(age time.Duration) func(*observedClaim) {
+	return func(c *observedClaim) {
 		set(c.Root, route.AnnSelectedNode, "kosmos-second")
 		set(c.Root, v1alpha1.AnnotationSteeredTo, "kosmos-second")
 		text, err := report.Tried{Moved: now.Add(-age).Unix(), Members: failed("first")}.Annotation()
@@ -269,8 +269,8 @@ func siblingMoved(age time.Duration) func(*claimSeen) {
 
 // siblingCopies gives the other claim a data source. node is the node that the controller source
 // selected for the claim, or empty.
-func siblingCopies(node string) func(*claimSeen) {
-	return func(c *claimSeen) {
+func siblingCopies(node string) func(*observedClaim) {
+	return func(c *observedClaim) {
 		c.Source = &datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
 		c.Root.Name = "copy"
 		set(c.Root, route.AnnSelectedNode, node)
@@ -281,12 +281,12 @@ func siblingCopies(node string) func(*claimSeen) {
 // copies gives the claim itself a data source in this member.
 func copies(o *observed) {
 	siblingCopies(here.NodeName)(o.Claim)
-	o.Group[0] = *o.Claim
+	o.ClaimGroup[0] = *o.Claim
 }
 
 // said describes a decision: its action, the claims, the destination, and the attempted members.
 func said(d decision) string {
-	names := func(claims []claimSeen) string {
+	names := func(claims []observedClaim) string {
 		var all []string
 		for _, c := range claims {
 			all = append(all, c.Root.Name)
@@ -311,11 +311,11 @@ func said(d decision) string {
 	case lowerCapacity:
 		return "lower"
 	case moveClaims:
-		return "move " + names(d.Claims) + " to " + d.To.Name + known(d.Tried)
+		return "move " + names(d.Claims) + " to " + d.To.Name + known(d.Attempted)
 	case freeClaims:
-		return "free " + names(d.Claims) + known(d.Tried) + " until " + time.Unix(d.Tried.Until, 0).Sub(now).String()
+		return "free " + names(d.Claims) + known(d.Attempted) + " until " + time.Unix(d.Attempted.Until, 0).Sub(now).String()
 	case recordNoCandidate:
-		return "stay" + known(d.Tried)
+		return "stay" + known(d.Attempted)
 	}
 	return "unknown"
 }
@@ -350,22 +350,22 @@ func TestDecide(t *testing.T) {
 		"the claim is bound in another member, whose controller removes the record (I5)":              {seen(bound, tried(paused(0)), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
 		"reassigned here, and the scheduler follows: root_pvc continues":                              {seen(steered(time.Hour), nominated), "again in 1m0s"},
 		"reassigned here, and the scheduler still has time to follow":                                 {seen(steered(10 * time.Second)), "again in 51s"},
-		"reassigned here, but the scheduler does not follow: the next member is tried":                {seen(steered(timeout + cut)), "move data to kosmos-third tried second,first"},
-		"reassigned here, but the first member is not proven empty yet":                               {seen(steered(timeout+cut), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
-		"reassigned here, but the Pod was deleted":                                                    {seen(steered(timeout+cut), noPod), "again in 1m0s"},
+		"reassigned here, but the scheduler does not follow: the next member is tried":                {seen(steered(timeout + truncationAllowance)), "move data to kosmos-third tried second,first"},
+		"reassigned here, but the first member is not proven empty yet":                               {seen(steered(timeout+truncationAllowance), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
+		"reassigned here, but the Pod was deleted":                                                    {seen(steered(timeout+truncationAllowance), noPod), "again in 1m0s"},
 		"reassigned here, and the scheduler does not nominate nodes": {
-			seen(steered(timeout+cut), func(o *observed) { o.Nominated = false }), "again in 1m0s"},
+			seen(steered(timeout+truncationAllowance), func(o *observed) { o.SchedulerNominates = false }), "again in 1m0s"},
 		"reassigned here, and the class's timeout is shorter than the scheduler's backoff": {
 			seen(steered(5*time.Second), func(o *observed) { o.Claim.Timeout = 2 * time.Second }), "again in 11s"},
 		"reassigned here, the scheduler does not nominate nodes, and the Pod cannot run here": {
-			seen(steered(timeout+cut), at("first", tainted), func(o *observed) { o.Nominated = false }), "move data to kosmos-third tried second,first"},
+			seen(steered(timeout+truncationAllowance), at("first", tainted), func(o *observed) { o.SchedulerNominates = false }), "move data to kosmos-third tried second,first"},
 
 		"the condition was reported by the previous member: it is ignored (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) {
 			o.Claim.Root.Annotations[v1alpha1.AnnotationReportedBy] = "id2"
 		}), "nothing"},
 
 		// The scheduler keeps to the selection, but places none of the Pods here.
-		"the Pod was replaced by one that cannot run here: the claim is reassigned":                          {seen(stranded(timeout + cut)), "move data to kosmos-third tried first"},
+		"the Pod was replaced by one that cannot run here: the claim is reassigned":                          {seen(stranded(timeout + truncationAllowance)), "move data to kosmos-third tried first"},
 		"the Pod has been unschedulable for less than the timeout":                                           {seen(stranded(10 * time.Second)), "again in 51s"},
 		"the Pod is unschedulable, and the claim was reassigned here only just now":                          {seen(stranded(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
 		"the Pod is unschedulable, and the class's timeout is shorter than the scheduler's backoff":          {seen(stranded(5*time.Second), func(o *observed) { o.Claim.Timeout = 2 * time.Second }), "again in 11s"},
@@ -383,11 +383,11 @@ func TestDecide(t *testing.T) {
 		"one of two Pods is unschedulable, and the scheduler has not tried the other one yet":                {seen(stranded(time.Hour), elsewherePod), "again in 1m0s"},
 		"the Pod is unschedulable, and another one has a scheduling gate":                                    {seen(stranded(time.Hour), gatedPod), "move data to kosmos-third tried first"},
 		"the Pod is unschedulable, and the provisioner may be creating the volume":                           {seen(stranded(time.Hour), started), "again in 1m0s"},
-		"the Pod is unschedulable, and the provisioner may be creating the volume of another claim":          {seen(stranded(time.Hour), sibling(func(c *claimSeen) { c.Started = true })), "again in 1m0s"},
+		"the Pod is unschedulable, and the provisioner may be creating the volume of another claim":          {seen(stranded(time.Hour), sibling(func(c *observedClaim) { c.MayBeProvisioning = true })), "again in 1m0s"},
 		"the Pod with several claims is unschedulable: they are reassigned together":                         {seen(stranded(time.Hour), sibling()), "move data,logs to kosmos-third tried first"},
 		"the Pod is unschedulable, and another of its claims has its volume here":                            {seen(stranded(time.Hour), sibling(siblingBound)), "again in 1m0s"},
-		"the Pod is unschedulable, the scheduler does not nominate nodes, and the Pod can run here":          {seen(stranded(time.Hour), func(o *observed) { o.Nominated = false }), "again in 1m0s"},
-		"the Pod is unschedulable, the scheduler does not nominate nodes, and this member's node is tainted": {seen(stranded(time.Hour), at("first", tainted), func(o *observed) { o.Nominated = false }), "move data to kosmos-third tried first"},
+		"the Pod is unschedulable, the scheduler does not nominate nodes, and the Pod can run here":          {seen(stranded(time.Hour), func(o *observed) { o.SchedulerNominates = false }), "again in 1m0s"},
+		"the Pod is unschedulable, the scheduler does not nominate nodes, and this member's node is tainted": {seen(stranded(time.Hour), at("first", tainted), func(o *observed) { o.SchedulerNominates = false }), "move data to kosmos-third tried first"},
 
 		// Data sources.
 		"the claim is cloned from a claim in this member: it stays":                                  {seen(copies), "again in 1m0s"},
@@ -401,7 +401,7 @@ func TestDecide(t *testing.T) {
 		"another claim's source is in a member without a node":                                       {seen(noEvidence, sibling(siblingCopies("kosmos-fourth"))), "nothing"},
 		"no other member has a populator for the kind of the claim's source": {seen(func(o *observed) {
 			o.Claim.Source = &datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}
-			o.Group[0] = *o.Claim
+			o.ClaimGroup[0] = *o.Claim
 		}), "stay tried first"},
 
 		// Selection of the next member.
@@ -433,14 +433,14 @@ func TestDecide(t *testing.T) {
 		"two claims were reassigned at the same time: the node whose name sorts last wins":      {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
 		"another claim was reassigned and is bound: the claim does not follow":                  {seen(noEvidence, sibling(siblingMoved(time.Second), siblingBound)), "nothing"},
 		"another claim was not reassigned: it follows this one to the second member": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
-			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *claimSeen) {
+			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *observedClaim) {
 				set(c.Root, route.AnnSelectedNode, here.NodeName)
 				delete(c.Root.Annotations, v1alpha1.AnnotationSteeredTo)
 				delete(c.Root.Annotations, v1alpha1.AnnotationTried)
 			})),
 			"move logs to kosmos-second tried first"},
 
-		"an abandoned call may still create the volume of another claim: no reassignment":            {seen(sibling(func(c *claimSeen) { c.Making = true })), "again in 1m0s"},
+		"an abandoned call may still create the volume of another claim: no reassignment":            {seen(sibling(func(c *observedClaim) { c.StillProvisioning = true })), "again in 1m0s"},
 		"another claim was bound before it could follow: this one rejoins it":                        {seen(steered(time.Second), sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried second"},
 		"another claim is bound in another member, and this one is placed here: this one rejoins it": {seen(noEvidence, sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried "},
 		"both claims are bound, in different members: this one stays":                                {seen(bound, sibling(siblingBoundIn("id2"))), "nothing"},
@@ -481,13 +481,13 @@ func TestDecide(t *testing.T) {
 		}), "lower"},
 		"out of space, and the Pod requires this member": {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) {
 			o.Pods[0].Spec.NodeSelector = map[string]string{"team": "red"}
-			for _, p := range o.Places {
+			for _, p := range o.Destinations {
 				p.Node.Labels["team"] = "red"
 			}
 		}), "lower"},
 		"out of space, and the Pod has just replaced another":                          {seen(reason(v1alpha1.ReasonOutOfSpace), pushedFor(timeout-time.Second)), "move data to kosmos-third tried first"},
 		"out of space, and no Pod has been pushed":                                     {seen(reason(v1alpha1.ReasonOutOfSpace)), "move data to kosmos-third tried first"},
-		"out of space in a class that binds immediately, so that no Pod is pushed yet": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) { o.Claim.Immediate = true }), "lower"},
+		"out of space in a class that binds immediately, so that no Pod is pushed yet": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) { o.Claim.BindsImmediately = true }), "lower"},
 		"the host's PV controller has not requested the volume yet": {seen(func(o *observed) {
 			delete(o.Claim.Root.Annotations, volumehelpers.AnnStorageProvisioner)
 		}), "again in 1s"},
@@ -502,7 +502,7 @@ func TestDecide(t *testing.T) {
 		"a tenant's unschedulable Pod does not reduce the capacity":                      {seen(reason(v1alpha1.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, said(decide(tc.observed))); diff != "" {
+			if diff := cmp.Diff(tc.want, said(decideWhenRequested(tc.observed))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -520,9 +520,9 @@ func zone(name string) corev1.TopologySelectorTerm {
 // wants makes a registration admit only namespaces with the given label.
 func wants(registration, label string) func(*observed) {
 	return func(o *observed) {
-		for i := range o.Places {
-			if o.Places[i].Registration == registration {
-				o.Places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+		for i := range o.Destinations {
+			if o.Destinations[i].Registration == registration {
+				o.Destinations[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 					Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{label: ""}}}})
 			}
 		}
@@ -540,9 +540,9 @@ func unknown(o *observed) { o.Namespace.Known = false }
 // denies makes a registration deny the namespaces that match a pattern.
 func denies(registration, pattern string) func(*observed) {
 	return func(o *observed) {
-		for i := range o.Places {
-			if o.Places[i].Registration == registration {
-				o.Places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+		for i := range o.Destinations {
+			if o.Destinations[i].Registration == registration {
+				o.Destinations[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 					Namespaces: v1alpha1.NamespacesSpec{Deny: &[]string{pattern}}}})
 			}
 		}

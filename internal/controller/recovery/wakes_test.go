@@ -44,7 +44,7 @@ func TestOfClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: waiter{}}}
 			var got []string
-			for _, request := range r.ofClaim(t.Context(), strandedClaim(tc.claim).Claim.Root) {
+			for _, request := range r.claimToSiblings(t.Context(), strandedClaim(tc.claim).Claim.Root) {
 				if !slices.Contains(got, request.Name) {
 					got = append(got, request.Name)
 				}
@@ -70,7 +70,7 @@ func TestWaiting(t *testing.T) {
 		"owned by a DaemonSet":             {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}}, false},
 		"owned by a DaemonSet, but pushed": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}}}, true},
 	} {
-		if got := waiting(&tc.pod); got != tc.want {
+		if got := podWaitsForScheduler(&tc.pod); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

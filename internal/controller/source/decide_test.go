@@ -122,7 +122,7 @@ func TestDecide(t *testing.T) {
 		"the source's member is not connected":                                         {seen(func(o *observed) { o.members[1].Connection = placement.Connection{} }), goes},
 		"the source's member has no node":                                              {seen(func(o *observed) { o.members[1].Node = nil }), decision{}},
 		"the source's member is not registered":                                        {seen(without("b")), decision{}},
-		"the source's member was selected, and then deregistered":                      {seen(steered("node-b"), without("b")), decision{write: true, remove: true}},
+		"the source's member was selected, and then deregistered":                      {seen(steered("node-b"), without("b")), decision{write: true, removeSelection: true}},
 		"the source was deleted after its member was selected":                         {seen(steered("node-b"), func(o *observed) { o.source.Claim = nil }), decision{}},
 		"the source was re-created after another member was selected":                  {seen(steered("node-a"), func(o *observed) { o.source.Claim.UID = "newer" }), decision{}},
 		"the source is not bound":                                                      {seen(selected("node-a"), func(o *observed) { o.source.Claim.Spec.VolumeName = "" }), decision{}},
@@ -146,7 +146,7 @@ func TestDecide(t *testing.T) {
 		"a populator's source, and a host node is selected":                                   {seen(ofImage, selected("worker-1"), requested), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
+			if diff := cmp.Diff(tc.want, decideNodeSelection(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -40,7 +40,7 @@ func seen(change ...func(*observed)) observed {
 			}}},
 		},
 		namespace: placement.Namespace{Name: "shop", Known: true},
-		claims: []claimSeen{{
+		claims: []observedClaim{{
 			claim: &corev1.PersistentVolumeClaim{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"},
 				Spec: corev1.PersistentVolumeClaimSpec{
@@ -50,9 +50,9 @@ func seen(change ...func(*observed)) observed {
 			},
 			class: class,
 		}},
-		members: []placement.Candidate{there("a"), there("b")},
-		has:     func(string, string) bool { return false },
-		now:     now,
+		members:        []placement.Candidate{there("a"), there("b")},
+		memberHasClass: func(string, string) bool { return false },
+		now:            now,
 	}
 	for _, f := range change {
 		f(&o)
@@ -180,7 +180,7 @@ func noTolerations(o *observed) { o.pod.Spec.Tolerations = nil }
 func pod(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(o.pod) } }
 
 // onHost binds the Pod to a host node.
-func onHost(o *observed) { o.pod.Spec.NodeName, o.onHost = "worker-1", true }
+func onHost(o *observed) { o.pod.Spec.NodeName, o.onHostNode = "worker-1", true }
 
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -198,7 +198,7 @@ func TestDecide(t *testing.T) {
 		"not processed by a scheduler yet":          {observed: seen(noTolerations, func(o *observed) { o.pod.Status.Conditions = nil })},
 		"unschedulable for only two seconds": {
 			observed: seen(noTolerations, scheduled(func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(now.Add(-2 * time.Second)) })),
-			again:    patience - 2*time.Second,
+			again:    unschedulableGrace - 2*time.Second,
 		},
 
 		"on a host node": {
@@ -274,7 +274,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a class without capacity in the host": {
 			observed: seen(each(func(m *placement.Candidate) { m.Largest = nil }), func(o *observed) {
-				o.has = func(_, class string) bool { return class == "fast" }
+				o.memberHasClass = func(_, class string) bool { return class == "fast" }
 			}),
 			reason: v1alpha1.ReasonCapacityUnpublished, says: []string{`member "a" has no CSIStorageCapacity in the host for class "fast"`, "kubectl describe clusterregistration b"},
 		},
@@ -463,7 +463,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.observed)
+			got := decidePodProblem(tc.observed)
 			if got.again != tc.again {
 				t.Errorf("the next check is after %s, want %s", got.again, tc.again)
 			}
