@@ -13,7 +13,7 @@ var liveReadsWithoutProof = map[string]string{
 	"leafpod.stillFails":        "decides again with the current Pod",
 	"leafpv.share":              "reads the attributes of a volume that the cache drops",
 	"leafpv.inTheWay":           "finds the owner of the conflicting object",
-	"recovery.stillStranded":    "decides again with the current Pods",
+	"recovery.recheckStrandedLive":    "decides again with the current Pods",
 	"rootpod.create":            "finds the owner of the conflicting object",
 	"rootpod.inHost":            "reads Secrets, which are not watched in the host",
 	"rootpod.liveLeaf":          "decides again with the current Pod",
