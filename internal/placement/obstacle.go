@@ -138,7 +138,8 @@ func taintObstacle(taints []corev1.Taint) *Obstacle {
 // storageObstacle returns why the host's CSIStorageCapacities keep a claim with a class out of the member, or nil.
 func (c Candidate) storageObstacle(claim ClaimNeed, hasClass func(registration, class string) bool) *Obstacle {
 	largest, offered := c.Largest[claim.Class.Name]
-	switch class, rule := c.ClassFor(claim.Class); {
+	class, rule := c.ClassFor(claim.Class)
+	switch {
 	case offered && claim.Size.Cmp(largest) > 0:
 		return &Obstacle{Reason: v1alpha1.ReasonNoCapacity, Cause: fmt.Sprintf("has %s of the %s that claim %q requests", capacityText(largest), claim.Size.String(), claim.Name),
 			Remedy: "Request less, or add capacity in a member"}
@@ -146,21 +147,17 @@ func (c Candidate) storageObstacle(claim ClaimNeed, hasClass func(registration, 
 		return nil
 	case hasClass == nil:
 		return &Obstacle{Reason: v1alpha1.ReasonNotOffered, Cause: fmt.Sprintf("has no capacity for StorageClass %q of the host: the member lacks StorageClass %q (by %s), or has not reported capacity for that class yet",
-			claim.Class.Name, class, rule), Remedy: c.classRemedy()}
+			claim.Class.Name, class, rule), Remedy: "Create the class in the member, change spec.storage.classes of the member's registration, or choose another member"}
 	case hasClass(c.Registration, class):
 		return &Obstacle{Reason: v1alpha1.ReasonCapacityUnpublished, Cause: fmt.Sprintf("has no CSIStorageCapacity in the host for class %q%s", claim.Class.Name, claim.ofClaim()),
 			Remedy: fmt.Sprintf("If this does not change soon, see the events of `kubectl describe clusterregistration %s`", c.Registration)}
-	case claim.Name != "":
-		rule = fmt.Sprintf("for class %q%s, by %s", claim.Class.Name, claim.ofClaim(), rule)
-		return &Obstacle{Reason: v1alpha1.ReasonNotOffered, Cause: fmt.Sprintf("has no StorageClass %q (%s)", class, rule), Remedy: c.classRemedy()}
-	default:
-		return &Obstacle{Reason: v1alpha1.ReasonNotOffered, Cause: fmt.Sprintf("has no StorageClass %q (by %s)", class, rule), Remedy: c.classRemedy()}
 	}
-}
-
-// classRemedy returns what an admin can do if the member lacks a class.
-func (m Member) classRemedy() string {
-	return fmt.Sprintf("Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.classes", m.Registration)
+	by := "by " + rule
+	if claim.Name != "" {
+		by = fmt.Sprintf("for class %q%s, %s", claim.Class.Name, claim.ofClaim(), by)
+	}
+	return &Obstacle{Reason: v1alpha1.ReasonNotOffered, Cause: fmt.Sprintf("has no StorageClass %q (%s)", class, by),
+		Remedy: "Create the class in a member, or map the class of the claim to another one in the ClusterRegistration (spec.storage.classes)"}
 }
 
 func capacityText(q resource.Quantity) string {

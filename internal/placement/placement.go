@@ -136,7 +136,7 @@ func (m Member) classObstacle(class *storagev1.StorageClass, a Answer) *Obstacle
 	case m.Inside != nil && !slices.Contains(m.Inside.Classes, a.Class):
 		has := cmp.Or(strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", "), "none")
 		return &Obstacle{Reason: v1alpha1.ReasonClassNotFound, Cause: fmt.Sprintf("has no StorageClass %q (by %s; existing classes: %s)", a.Class, a.Rule, sanitize.Plain(has, maxClassListLength)),
-			Remedy: m.classRemedy()}
+			Remedy: fmt.Sprintf("Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.classes", m.Registration)}
 	}
 	return nil
 }

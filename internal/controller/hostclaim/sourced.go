@@ -91,18 +91,18 @@ func (o observed) decideBySource() decision {
 			m.Registration, o.source.Of, m.Registration)
 	}
 	only := fmt.Sprintf("the claim can only be created in member %q, which has %s", m.Registration, o.source.Of)
-	switch v := o.placementQuery().VerdictOn(m); {
-	case v.ExcludedByClass():
-		return problemDecision(v1alpha1.ReasonSourceElsewhere, "%s: %s", only, v.Refusal().Message)
-	case v.RuleObstacle != nil:
-		return problemDecision(v.RuleObstacle.Reason, "%s: %s", only, v.Refusal().Message)
-	case v.StorageObstacle == nil, !m.Connected, !o.podUnschedulable:
+	v := o.placementQuery().VerdictOn(m)
+	if v.RuleObstacle == nil && (v.StorageObstacle == nil || !m.Connected || !o.podUnschedulable) {
 		return o.reportPodsElsewhere(m, only)
-	case v.StorageObstacle.Reason == v1alpha1.ReasonNotOffered:
-		return problemDecision(v1alpha1.ReasonNotOffered, "%s: %s. Or delete this claim, and use the class of its source", only, v.Refusal().Message)
-	default:
-		return problemDecision(v.StorageObstacle.Reason, "%s: %s", only, v.Refusal().Message)
 	}
+	refusal := v.Refusal()
+	switch refusal.Reason {
+	case v1alpha1.ReasonClassKeepsOff:
+		refusal.Reason = v1alpha1.ReasonSourceElsewhere
+	case v1alpha1.ReasonNotOffered:
+		refusal.Message += ". Or delete this claim, and use the class of its source"
+	}
+	return problemDecision(refusal.Reason, "%s: %s", only, refusal.Message)
 }
 
 // reportPodsElsewhere reports why the claim's Pods cannot run in the member with the data source, unless
