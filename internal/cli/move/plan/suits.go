@@ -1,12 +1,15 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,16 +41,33 @@ func suits(ctx context.Context, h *host.Client, name string, claim *corev1.Persi
 	if err != nil {
 		return h.Explain(err)
 	}
-	largest, err := registered.Largest(ctx, h, metav1.NamespaceAll)
-	if err != nil {
-		return h.Explain(err)
+	var capacities storagev1.CSIStorageCapacityList
+	if err := h.List(ctx, &capacities); err != nil {
+		return h.Explain(fmt.Errorf("list CSIStorageCapacities: %w", err))
 	}
 	query := placement.Query{Namespace: placement.NamespaceOf(claim.Namespace, namespace), Claims: []placement.ClaimNeed{{
 		Name: name, Class: class, Size: claim.Spec.Resources.Requests[corev1.ResourceStorage],
 	}}}
-	there := placement.Candidate{Member: placement.MemberOf(to, node), Connection: registered.ConnectionOf(to), Largest: largest[to.Status.ClusterID]}
+	there := placement.Candidate{Member: placement.MemberOf(to, node), Connection: registered.ConnectionOf(to), Largest: largestOn(node, capacities.Items)}
 	if refusal := query.VerdictOn(there).Refusal(); refusal != nil {
 		return fmt.Errorf("member %q cannot take the claim: %s", to.Name, refusal.Message)
 	}
 	return nil
+}
+
+// largestOn returns the maximum volume size of each class on a virtual node, as the scheduler determines it.
+func largestOn(node *corev1.Node, capacities []storagev1.CSIStorageCapacity) map[string]resource.Quantity {
+	largest := map[string]resource.Quantity{}
+	for i := range capacities {
+		c := &capacities[i]
+		topology, err := metav1.LabelSelectorAsSelector(c.NodeTopology)
+		size := cmp.Or(c.MaximumVolumeSize, c.Capacity)
+		if err != nil || size == nil || !topology.Matches(labels.Set(node.Labels)) {
+			continue
+		}
+		if known, found := largest[c.StorageClassName]; !found || size.Cmp(known) < 0 {
+			largest[c.StorageClassName] = *size
+		}
+	}
+	return largest
 }
