@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // waitingSource returns the data source of a claim whose volume may still be created from it.
@@ -34,12 +34,12 @@ type Served func() (bool, error)
 
 // Source reads the data source of a claim in the host. It returns nil if the claim has none. r may
 // bypass the cache. snapshots reports whether the host serves snapshots.
-func Source(ctx context.Context, cache, r client.Reader, snapshots Served, claim *corev1.PersistentVolumeClaim) (*copysource.Source, error) {
+func Source(ctx context.Context, cache, r client.Reader, snapshots Served, claim *corev1.PersistentVolumeClaim) (*placement.CopySource, error) {
 	of, has := datasource.Of(claim)
 	if !has {
 		return nil, nil //nolint:nilnil // absence is an answer, as with Find
 	}
-	s, key := &copysource.Source{Of: of}, types.NamespacedName{Namespace: claim.Namespace, Name: of.Name}
+	s, key := &placement.CopySource{Of: of}, types.NamespacedName{Namespace: claim.Namespace, Name: of.Name}
 	var err error
 	switch {
 	case of.Namespace != "":

@@ -180,7 +180,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.options.Nominates(w.host.version), Mirrors: w.mirrors, Sharer: sharer})
 		},
 		func(link *member.Link) error {
-			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.options.Nominates(w.host.version), Exhausted: sizes})
+			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, SchedulerNominates: w.options.Nominates(w.host.version), Exhausted: sizes})
 		},
 		func(link *member.Link) error { return rootpv.Setup(link, volumes, w.records) },
 		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },

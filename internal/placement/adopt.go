@@ -21,8 +21,8 @@ import (
 // Otherwise, the volume must be Released, so that no other claim in the member can be bound to it, and
 // an admin must allow the use with an annotation on the registration.
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
-	wrong := m.mismatch(root, class, leaf)
-	if taken := unavailable(root, leaf); taken != "" && !kept {
+	wrong := m.adoptionMismatches(root, class, leaf)
+	if taken := whyNotReleased(root, leaf); taken != "" && !kept {
 		wrong = append(wrong, taken)
 	}
 	if len(wrong) > 0 {
@@ -33,20 +33,20 @@ func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.S
 	case m.Rules.Allows(leaf.Name):
 		return nil
 	case !kept:
-		return m.unconfirmed(leaf, "that claim has released the volume")
+		return m.adoptionUnconfirmed(leaf, "that claim has released the volume")
 	case was == "" || was != namespace:
-		return m.unconfirmed(leaf, "the namespace has since been re-created, and may belong to a different user")
+		return m.adoptionUnconfirmed(leaf, "the namespace has since been re-created, and may belong to a different user")
 	}
 	return nil
 }
 
-func (m Member) unconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.Refusal {
+func (m Member) adoptionUnconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "an earlier claim with this name was bound to volume %q in member %q, but %s. Ask an admin to allow this claim to use the volume with `kubectl annotate clusterregistration %s %s=%s`",
 		leaf.Name, m.Registration, why, m.Registration, v1alpha1.AnnotationAdopt, leaf.Name)
 }
 
-// mismatch returns which of a claim's requirements an existing volume does not meet.
-func (m Member) mismatch(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, leaf *corev1.PersistentVolume) []string {
+// adoptionMismatches returns which of a claim's requirements an existing volume does not meet.
+func (m Member) adoptionMismatches(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, leaf *corev1.PersistentVolume) []string {
 	var wrong []string
 	if name, rule := m.ClassFor(class); name != leaf.Spec.StorageClassName {
 		wrong = append(wrong, fmt.Sprintf("the volume's class in the member is %q, but the claim's class maps to %q (by %s)", leaf.Spec.StorageClassName, name, rule))
@@ -60,15 +60,15 @@ func (m Member) mismatch(root *corev1.PersistentVolumeClaim, class *storagev1.St
 			wrong = append(wrong, fmt.Sprintf("the volume lacks access mode %s", mode))
 		}
 	}
-	if a, b := modeOf(root.Spec.VolumeMode), modeOf(leaf.Spec.VolumeMode); a != b {
+	if a, b := volumeModeOf(root.Spec.VolumeMode), volumeModeOf(leaf.Spec.VolumeMode); a != b {
 		wrong = append(wrong, fmt.Sprintf("the volume has volumeMode %s, not %s", b, a))
 	}
 	return wrong
 }
 
-// unavailable describes why a volume that its earlier leaf claim has released will not become Released,
+// whyNotReleased describes why a volume that its earlier leaf claim has released will not become Released,
 // or returns "". The PV controller needs a moment to release the volume of a deleted claim.
-func unavailable(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume) string {
+func whyNotReleased(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume) string {
 	ref := leaf.Spec.ClaimRef
 	switch phase := leaf.Status.Phase; {
 	case phase == corev1.VolumeAvailable:
@@ -85,6 +85,6 @@ func unavailable(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolu
 	return ""
 }
 
-func modeOf(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
+func volumeModeOf(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	return ptr.Deref(mode, corev1.PersistentVolumeFilesystem)
 }

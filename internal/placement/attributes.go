@@ -8,8 +8,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// driverLimit is the maximum length in bytes of a driver's name, which the member controls.
-const driverLimit = 253
+// maxDriverNameLength is the maximum length in bytes of a driver's name, which the member controls.
+const maxDriverNameLength = 253
 
 // AttributesClass is a VolumeAttributesClass that a claim names, as it exists in both clusters.
 type AttributesClass struct {
@@ -42,7 +42,7 @@ func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 			mapped, m.Registration, rule, m.Registration)
 	case a.Driver != a.Class.DriverName:
 		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
-			mapped, m.Registration, rule, sanitize.Plain(a.Class.DriverName, driverLimit), sanitize.Plain(a.Driver, driverLimit), m.Registration)
+			mapped, m.Registration, rule, sanitize.Plain(a.Class.DriverName, maxDriverNameLength), sanitize.Plain(a.Driver, maxDriverNameLength), m.Registration)
 	}
 	return nil
 }

@@ -15,43 +15,43 @@ import (
 )
 
 // ClassFor returns the member's class for claims with a host class, and the rule that selected it,
-// as text for messages. See mapped.
+// as text for messages. See mapHostClass.
 func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
-	return m.mapped(named{
+	return m.mapHostClass(hostClass{
 		kind: "StorageClass", name: host.Name, rules: m.Rules.classes, field: "storage.classes",
 		parameter: v1alpha1.ParameterMemberClass, parameters: host.Parameters,
 	})
 }
 
 // AttributesClassFor returns the member's VolumeAttributesClass for a host class, and the rule that
-// selected it. See mapped. host is nil if the host has no class with that name.
+// selected it. See mapHostClass. host is nil if the host has no class with that name.
 func (m Member) AttributesClassFor(name string, host *storagev1.VolumeAttributesClass) (member, rule string) {
-	n := named{
+	n := hostClass{
 		kind: "VolumeAttributesClass", name: name, rules: m.Rules.attributesClasses, field: "storage.attributesClasses",
 		parameter: v1alpha1.ParameterMemberAttributesClass,
 	}
 	if host != nil {
 		n.parameters = host.Parameters
 	}
-	return m.mapped(n)
+	return m.mapHostClass(n)
 }
 
 // SnapshotClassFor returns the member's VolumeSnapshotClass for a host class, and the rule that
-// selected it. See mapped. host is nil if the host's class was deleted after the snapshot was
+// selected it. See mapHostClass. host is nil if the host's class was deleted after the snapshot was
 // created.
 func (m Member) SnapshotClassFor(name string, host *snapshotv1.VolumeSnapshotClass) (member, rule string) {
-	n := named{
+	n := hostClass{
 		kind: "VolumeSnapshotClass", name: name, rules: m.Rules.snapshotClasses, field: "storage.snapshotClasses",
 		parameter: v1alpha1.ParameterMemberSnapshotClass,
 	}
 	if host != nil {
 		n.parameters = host.Parameters
 	}
-	return m.mapped(n)
+	return m.mapHostClass(n)
 }
 
-// named is a host class of any kind, with the rules that map it.
-type named struct {
+// hostClass is a host class of any kind, with the rules that map it.
+type hostClass struct {
 	kind, name string
 	// rules are the registration's exact rules for that kind. They are in the spec field named
 	// field.
@@ -62,7 +62,7 @@ type named struct {
 	parameters map[string]string
 }
 
-// mapped returns the member's class for a host class, and the rule that selected it, as text for
+// mapHostClass returns the member's class for a host class, and the rule that selected it, as text for
 // messages. The first rule that applies wins:
 // 1. the registration's exact rule for the host class (spec.storage.classes and the like),
 // 2. the host class's parameter (xylem.io/member-class and the like),
@@ -71,7 +71,7 @@ type named struct {
 //
 // Only admins can write these rules. The author of a claim chooses among the host's classes, never
 // among the member's.
-func (m Member) mapped(n named) (name, rule string) {
+func (m Member) mapHostClass(n hostClass) (name, rule string) {
 	if name := n.rules[n.name]; name != "" {
 		return name, fmt.Sprintf("a rule in spec.%s of ClusterRegistration %q", n.field, m.Registration)
 	}
@@ -84,10 +84,10 @@ func (m Member) mapped(n named) (name, rule string) {
 	return n.name, "name"
 }
 
-// allowsNode reports whether a class allows volumes on a node, as the scheduler does
+// classAllowsNode reports whether a class allows volumes on a node, as the scheduler does
 // (k8s.io/kubernetes/pkg/apis/core/v1/helper, MatchTopologySelectorTerms): a class without terms
 // allows every node, an empty term allows none, and a missing label matches no value.
-func allowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
+func classAllowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
 	if len(class.AllowedTopologies) == 0 {
 		return true
 	}

@@ -179,10 +179,10 @@ func TestAllowsNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			host := class(nil)
 			host.AllowedTopologies = c.terms
-			if got := allowsNode(host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}); got != c.want {
+			if got := classAllowsNode(host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}); got != c.want {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
-			if got := allowsNode(host, nil); got != (c.terms == nil) {
+			if got := classAllowsNode(host, nil); got != (c.terms == nil) {
 				t.Errorf("without a node: got %t, want %t", got, c.terms == nil)
 			}
 		})

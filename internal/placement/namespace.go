@@ -9,55 +9,49 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// refuseNamespace returns why the leaves of a host namespace must not be in the member, or nil.
+// namespaceObstacle returns why the leaves of a host namespace must not be in the member, or nil.
 // They may be in a namespace that Xylem created for this host, or that the member's admin handed
-// over to this host. A refusal because of the member's namespace ends when that namespace is
+// over to this host. An obstacle because of the member's namespace ends when that namespace is
 // replaced.
-func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
-	if refusal := m.refuseHost(host); refusal != nil || m.Inside == nil {
-		return refusal
+func (m Member) namespaceObstacle(host Namespace) *Obstacle {
+	switch rule := m.Excludes(host); {
+	case isReservedNamespace(host.Name):
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceReserved, Cause: fmt.Sprintf("does not admit namespace %q, which is reserved for the cluster itself", host.Name),
+			Remedy: "Use another namespace"}
+	case rule != "":
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceNotAdmitted, Cause: fmt.Sprintf("does not admit namespace %q: %s", host.Name, rule),
+			Remedy: fmt.Sprintf("Use another namespace, or ask an admin to change spec.namespaces of ClusterRegistration %q", m.Registration)}
+	case m.Inside == nil:
+		return nil
+	case m.Inside.Namespace == nil:
+		return obstacleOf(m.Inside.Rejection)
 	}
-	ns := m.Inside.Namespace
-	if ns == nil {
-		return m.Inside.Rejection
-	}
-	switch holder := ns.Labels[v1alpha1.LabelHost]; {
-	case holder == "":
-		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which this host may not use. Ask the member's admin to hand the namespace over with `kubectl label namespace %[2]s %[3]s=%[4]s`, or use a namespace with another name",
-			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)
-	case holder != m.HostID:
-		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace with another name. If that host no longer uses the namespace, the member's admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
-			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)
-	}
-	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
-		return mirror.Refuse(v1alpha1.ReasonNamespaceTerminating, "namespace %[2]q in member %[1]q is terminating: Xylem re-creates the namespace once it is gone. If the deletion does not complete, `kubectl get namespace %[2]s -o yaml` in the member shows what blocks it",
-			m.Registration, ns.Name)
-	}
-	return nil
+	return m.insideObstacle(m.Inside.Namespace)
 }
 
-// refuseHost returns why the leaves of a host namespace must not be in the member, regardless of
-// the member's namespace, or nil.
-func (m Member) refuseHost(host Namespace) *mirror.Refusal {
-	name := host.Name
-	if reserved(name) {
-		return mirror.Refuse(v1alpha1.ReasonNamespaceReserved, "namespace %q is reserved for the cluster itself: Xylem does not push objects to that namespace in member %q. Use another namespace", name, m.Registration)
+// insideObstacle returns why the member's namespace must not get the leaves, or nil.
+func (m Member) insideObstacle(ns *corev1.Namespace) *Obstacle {
+	switch holder := ns.Labels[v1alpha1.LabelHost]; {
+	case holder == "":
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceConflict, Cause: fmt.Sprintf("already has a namespace %q, which this host may not use", ns.Name),
+			Remedy: fmt.Sprintf("Ask the member's admin to hand the namespace over with `kubectl label namespace %s %s=%s`, or use a namespace with another name", ns.Name, v1alpha1.LabelHost, m.HostID)}
+	case holder != m.HostID:
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceConflict, Cause: fmt.Sprintf("already has a namespace %q, which belongs to another host (%s=%s)", ns.Name, v1alpha1.LabelHost, holder),
+			Remedy: fmt.Sprintf("Use a namespace with another name. If that host no longer uses the namespace, the member's admin can hand it over with `kubectl label --overwrite namespace %s %s=%s`", ns.Name, v1alpha1.LabelHost, m.HostID)}
+	case ns.DeletionTimestamp != nil, ns.Status.Phase == corev1.NamespaceTerminating:
+		return &Obstacle{Reason: v1alpha1.ReasonNamespaceTerminating, WholeSentence: true,
+			Cause:  fmt.Sprintf("namespace %q in member %q is terminating: Xylem re-creates the namespace once it is gone", ns.Name, m.Registration),
+			Remedy: fmt.Sprintf("If the deletion does not complete, `kubectl get namespace %s -o yaml` in the member shows what blocks it", ns.Name)}
 	}
-	why := m.Excludes(host)
-	if why == "" {
-		return nil
-	}
-	return mirror.Refuse(v1alpha1.ReasonNamespaceNotAdmitted, "member %[1]q does not admit namespace %[2]q: %[3]s. Use another namespace, or ask an admin to change spec.namespaces of ClusterRegistration %[1]q",
-		m.Registration, name, why)
+	return nil
 }
 
 // Excludes returns which rule in spec.namespaces excludes a host namespace. It returns "" if none
 // does, or if the namespace's labels are not known yet.
 func (m Member) Excludes(host Namespace) string {
-	is := func(pattern string) bool { return matches(pattern, host.Name) }
+	is := func(pattern string) bool { return matchesPattern(pattern, host.Name) }
 	if i := slices.IndexFunc(m.Rules.deny, is); i >= 0 {
 		return fmt.Sprintf("the pattern %q of spec.namespaces.deny matches the name", m.Rules.deny[i])
 	}
@@ -65,14 +59,14 @@ func (m Member) Excludes(host Namespace) string {
 		return "no pattern of spec.namespaces.allow matches the name"
 	}
 	if host.Known {
-		return m.Rules.lacksLabel(host.Labels)
+		return m.Rules.describeMissingLabel(host.Labels)
 	}
 	return ""
 }
 
-// lacksLabel describes the first required label that a namespace lacks, ordered by key. It returns
+// describeMissingLabel describes the first required label that a namespace lacks, ordered by key. It returns
 // "" if the namespace has all of them.
-func (r Rules) lacksLabel(has map[string]string) string {
+func (r Rules) describeMissingLabel(has map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
 		value, found := has[key]
 		switch {
@@ -85,15 +79,15 @@ func (r Rules) lacksLabel(has map[string]string) string {
 	return ""
 }
 
-// reserved reports whether Kubernetes or Xylem reserves a namespace's name. Objects in such a
+// isReservedNamespace reports whether Kubernetes or Xylem reserves a namespace's name. Objects in such a
 // namespace have permissions in a member that no tenant of a host may get, so Xylem never pushes
 // into it, regardless of its labels.
-func reserved(name string) bool {
+func isReservedNamespace(name string) bool {
 	return strings.HasPrefix(name, "kube-") || name == v1alpha1.DefaultNamespace
 }
 
-// matches reports whether a name matches a pattern, in which "*" matches any number of characters.
-func matches(pattern, name string) bool {
+// matchesPattern reports whether a name matches a pattern, in which "*" matches any number of characters.
+func matchesPattern(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	name, found := strings.CutPrefix(name, parts[0])
 	if len(parts) == 1 || !found {
@@ -115,7 +109,7 @@ func LiftedDenials(cr *v1alpha1.ClusterRegistration) []string {
 		return nil
 	}
 	return slices.DeleteFunc(v1alpha1.DefaultDeniedNamespaces(), func(pattern string) bool {
-		return slices.ContainsFunc(*cr.Spec.Namespaces.Deny, func(own string) bool { return matches(own, pattern) })
+		return slices.ContainsFunc(*cr.Spec.Namespaces.Deny, func(own string) bool { return matchesPattern(own, pattern) })
 	})
 }
 

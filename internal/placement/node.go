@@ -18,14 +18,14 @@ import (
 func Admit(pod *corev1.Pod, node *corev1.Node) *mirror.Refusal {
 	if os := pod.Spec.OS; os != nil {
 		if has, ok := node.Labels[corev1.LabelOSStable]; ok && has != string(os.Name) {
-			return rejected(v1alpha1.ReasonPodOSNotSupported, "Failed to admit pod as the OS field doesn't match node OS")
+			return podRejected(v1alpha1.ReasonPodOSNotSupported, "Failed to admit pod as the OS field doesn't match node OS")
 		}
 	}
 	if matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !matches {
-		return rejected(v1alpha1.ReasonNodeAffinity, predicateFailed(v1alpha1.ReasonNodeAffinity, "node(s) didn't match Pod's node affinity/selector"))
+		return podRejected(v1alpha1.ReasonNodeAffinity, predicateFailed(v1alpha1.ReasonNodeAffinity, "node(s) didn't match Pod's node affinity/selector"))
 	}
-	if taint, found := untolerated(pod, node, corev1.TaintEffectNoExecute); found {
-		return rejected(v1alpha1.ReasonTaintToleration, predicateFailed(v1alpha1.ReasonTaintToleration,
+	if taint, found := firstUntoleratedTaint(pod, node, corev1.TaintEffectNoExecute); found {
+		return podRejected(v1alpha1.ReasonTaintToleration, predicateFailed(v1alpha1.ReasonTaintToleration,
 			fmt.Sprintf("node(s) had taints that the pod didn't tolerate: %s", taint.ToString())))
 	}
 	return nil
@@ -35,7 +35,7 @@ func predicateFailed(name, what string) string {
 	return fmt.Sprintf("Predicate %s failed: %s", name, what)
 }
 
-func rejected(reason, message string) *mirror.Refusal {
+func podRejected(reason, message string) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: "Pod was rejected: " + message}
 }
 
@@ -50,7 +50,7 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 		return false
 	}
 	cordoned := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	if node.Spec.Unschedulable && !tolerates(pod, &cordoned) {
+	if node.Spec.Unschedulable && !toleratesTaint(pod, &cordoned) {
 		return false
 	}
 	// Ignore the member-away taint, which may remain for a moment after the member is reachable
@@ -62,7 +62,7 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 func Untolerated(pod *corev1.Pod, node *corev1.Node) []corev1.Taint {
 	var found []corev1.Taint
 	for i := range node.Spec.Taints {
-		if taint := &node.Spec.Taints[i]; taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(pod, taint) {
+		if taint := &node.Spec.Taints[i]; taint.Effect != corev1.TaintEffectPreferNoSchedule && !toleratesTaint(pod, taint) {
 			found = append(found, *taint)
 		}
 	}
@@ -91,16 +91,16 @@ func (m Member) MayRun(pods ...corev1.Pod) bool {
 		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !Schedulable(&pod, m.Node) })
 }
 
-func untolerated(pod *corev1.Pod, node *corev1.Node, effects ...corev1.TaintEffect) (corev1.Taint, bool) {
+func firstUntoleratedTaint(pod *corev1.Pod, node *corev1.Node, effects ...corev1.TaintEffect) (corev1.Taint, bool) {
 	for i := range node.Spec.Taints {
-		if taint := &node.Spec.Taints[i]; slices.Contains(effects, taint.Effect) && !tolerates(pod, taint) {
+		if taint := &node.Spec.Taints[i]; slices.Contains(effects, taint.Effect) && !toleratesTaint(pod, taint) {
 			return *taint, true
 		}
 	}
 	return corev1.Taint{}, false
 }
 
-func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
+func toleratesTaint(pod *corev1.Pod, taint *corev1.Taint) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		switch {
 		case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:

@@ -21,15 +21,15 @@ func NodesForVolume(class *storagev1.StorageClass, size *resource.Quantity, list
 	var suitable []string
 	for i := range list {
 		n := &list[i]
-		if nodes.IsUsable(n) && allowsNode(class, n) &&
-			(len(capacities) == 0 || slices.ContainsFunc(capacities, func(c storagev1.CSIStorageCapacity) bool { return suffices(c, size, n) })) {
+		if nodes.IsUsable(n) && classAllowsNode(class, n) &&
+			(len(capacities) == 0 || slices.ContainsFunc(capacities, func(c storagev1.CSIStorageCapacity) bool { return capacitySuffices(c, size, n) })) {
 			suitable = append(suitable, n.Name)
 		}
 	}
 	return suitable
 }
 
-func suffices(c storagev1.CSIStorageCapacity, size *resource.Quantity, node *corev1.Node) bool {
+func capacitySuffices(c storagev1.CSIStorageCapacity, size *resource.Quantity, node *corev1.Node) bool {
 	limit := cmp.Or(c.MaximumVolumeSize, c.Capacity)
 	reaches, err := metav1.LabelSelectorAsSelector(c.NodeTopology) // a nil selector matches nothing
 	return limit != nil && limit.Cmp(*size) >= 0 && err == nil && reaches.Matches(labels.Set(node.Labels))

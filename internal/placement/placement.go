@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -97,51 +98,54 @@ func (a Answer) ByClass() bool {
 
 // Answer decides whether Xylem may push the requested object to the member, and if not, why.
 func (m Member) Answer(q Request) Answer {
-	var a Answer
+	answer, obstacle := m.findObstacle(q)
+	answer.Refusal = m.refusalFor(obstacle)
+	return answer
+}
+
+// findObstacle returns the answer without its Refusal, and the obstacle, if any.
+func (m Member) findObstacle(q Request) (a Answer, obstacle *Obstacle) {
 	if q.Class != nil {
 		a.Class, a.Rule = m.ClassFor(q.Class)
 		if m.Leaving {
-			a.Refusal = mirror.Refuse(v1alpha1.ReasonMemberLeaving, "member %q is being deregistered, so it creates no new volumes. The scheduler chooses another member, if one is suitable", m.Registration)
-			return a
+			return a, leavingObstacle(true)
 		}
-		if a.Refusal = m.refuseClass(q.Class, a); a.Refusal != nil {
-			return a
+		if obstacle = m.classObstacle(q.Class, a); obstacle != nil {
+			return a, obstacle
 		}
 	}
-	if a.Refusal = m.refuseVolume(q.Volume); a.Refusal != nil {
-		return a
+	if !m.Reaches(q.Volume) {
+		return a, &Obstacle{Reason: v1alpha1.ReasonVolumeElsewhere, Cause: fmt.Sprintf("is excluded by the nodeAffinity of volume %q", q.Volume.Name),
+			Remedy: "Run the Pod in a member that the nodeAffinity allows"}
 	}
-	if a.Refusal = m.refuseSource(q.Source); a.Refusal != nil {
-		return a
+	if obstacle = cmp.Or(m.sourceObstacle(q.Source), m.namespaceObstacle(q.Namespace)); obstacle != nil {
+		return a, obstacle
 	}
-	a.Refusal = m.refuseNamespace(q.Namespace)
-	a.Waits = a.Refusal == nil && (m.Inside != nil && m.Inside.Namespace == nil || len(m.Rules.labels) > 0 && !q.Namespace.Known)
-	return a
+	a.Waits = m.Inside != nil && m.Inside.Namespace == nil || len(m.Rules.labels) > 0 && !q.Namespace.Known
+	return a, nil
 }
 
-// classesLimit is the maximum length in bytes of the list of a member's classes in a message.
-const classesLimit = 512
+// maxClassListLength is the maximum length in bytes of the list of a member's classes in a message.
+const maxClassListLength = 512
 
-func (m Member) refuseClass(class *storagev1.StorageClass, a Answer) *mirror.Refusal {
+func (m Member) classObstacle(class *storagev1.StorageClass, a Answer) *Obstacle {
 	switch {
-	case !allowsNode(class, m.Node): // the member does not enforce host topologies
-		return mirror.Refuse(v1alpha1.ReasonClassKeepsOff, "the allowedTopologies of StorageClass %q exclude member %q. Re-create the Pod on another node, or use another class",
-			class.Name, m.Registration)
+	case !classAllowsNode(class, m.Node): // the member does not enforce host topologies
+		return &Obstacle{Reason: v1alpha1.ReasonClassKeepsOff, Cause: fmt.Sprintf("is excluded by the allowedTopologies of StorageClass %q", class.Name),
+			Remedy: "Re-create the Pod on another node, use another class, or change the allowedTopologies of the class"}
 	case m.Inside != nil && !slices.Contains(m.Inside.Classes, a.Class):
 		has := cmp.Or(strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", "), "none")
-		return mirror.Refuse(v1alpha1.ReasonClassNotFound, "member %q has no StorageClass %q (by %s; existing classes: %s). Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.classes",
-			m.Registration, a.Class, a.Rule, sanitize.Plain(has, classesLimit), m.Registration)
+		return &Obstacle{Reason: v1alpha1.ReasonClassNotFound, Cause: fmt.Sprintf("has no StorageClass %q (by %s; existing classes: %s)", a.Class, a.Rule, sanitize.Plain(has, maxClassListLength)),
+			Remedy: fmt.Sprintf("Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.classes", m.Registration)}
 	}
 	return nil
 }
 
-func (m Member) refuseVolume(volume *corev1.PersistentVolume) *mirror.Refusal {
+// Reaches reports whether the node affinity of a volume, if any, allows the member's virtual node.
+func (m Member) Reaches(volume *corev1.PersistentVolume) bool {
 	var labels map[string]string
 	if m.Node != nil {
 		labels = m.Node.Labels
 	}
-	if volume == nil || volumehelpers.CheckNodeAffinity(volume, labels) == nil {
-		return nil
-	}
-	return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the nodeAffinity of volume %q excludes member %q. Run the Pod in a member that the nodeAffinity allows", volume.Name, m.Registration)
+	return volume == nil || volumehelpers.CheckNodeAffinity(volume, labels) == nil
 }

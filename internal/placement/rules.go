@@ -25,25 +25,25 @@ type Rules struct {
 	allow, deny []string
 	// labels are the labels that a namespace must have.
 	labels map[string]string
-	// restricts is set if the registration itself has namespace rules.
-	restricts bool
+	// restrictsNamespaces is set if the registration itself has namespace rules.
+	restrictsNamespaces bool
 	// sources are the kinds and groups of data sources that the member's populators support.
 	sources []string
 	// backends are the storage backends that the member shares, by name.
-	backends map[string]backend
-	// adopt are the leaf volumes that an admin allows claims to request by name.
-	adopt []string
+	backends map[string]sharedBackend
+	// adoptableVolumes are the leaf volumes that an admin allows claims to request by name.
+	adoptableVolumes []string
 }
 
 // RulesOf returns a registration's rules, including the defaults.
 func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 	rules := Rules{
-		classes: exact(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
-		attributesClasses: exact(cr.Spec.Storage.AttributesClasses),
-		snapshotClasses:   exact(cr.Spec.Storage.SnapshotClasses),
+		classes: exactClassRules(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
+		attributesClasses: exactClassRules(cr.Spec.Storage.AttributesClasses),
+		snapshotClasses:   exactClassRules(cr.Spec.Storage.SnapshotClasses),
 		allow:             cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(), labels: cr.Spec.Namespaces.MatchLabels,
-		backends: backends(cr.Spec.Storage.Shared),
-		adopt:    strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
+		backends:         backendsByName(cr.Spec.Storage.Shared),
+		adoptableVolumes: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
 	}
 	for _, kind := range cr.Spec.Storage.DataSources {
 		rules.sources = append(rules.sources, datasource.Source{Group: kind.APIGroup, Kind: kind.Kind}.GroupKind())
@@ -54,16 +54,16 @@ func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 	if denied := cr.Spec.Namespaces.Deny; denied != nil {
 		rules.deny = *denied
 	}
-	rules.restricts = len(rules.allow)+len(rules.labels) > 0 || cr.Spec.Namespaces.Deny != nil && len(rules.deny) > 0
+	rules.restrictsNamespaces = len(rules.allow)+len(rules.labels) > 0 || cr.Spec.Namespaces.Deny != nil && len(rules.deny) > 0
 	return rules
 }
 
 // RestrictsNamespaces reports whether a registration has namespace rules of its own, apart from the
 // defaults.
-func (r Rules) RestrictsNamespaces() bool { return r.restricts }
+func (r Rules) RestrictsNamespaces() bool { return r.restrictsNamespaces }
 
-// exact returns the exact rules, from host class to member class.
-func exact(mappings []v1alpha1.ClassMapping) map[string]string {
+// exactClassRules returns the exact rules, from host class to member class.
+func exactClassRules(mappings []v1alpha1.ClassMapping) map[string]string {
 	rules := make(map[string]string, len(mappings))
 	for _, m := range mappings {
 		rules[m.Host] = m.Member
@@ -76,5 +76,5 @@ const AdoptsAll = "*"
 
 // Allows reports whether an admin allows claims to use the given leaf volume.
 func (r Rules) Allows(volume string) bool {
-	return slices.Contains(r.adopt, AdoptsAll) || slices.Contains(r.adopt, volume)
+	return slices.Contains(r.adoptableVolumes, AdoptsAll) || slices.Contains(r.adoptableVolumes, volume)
 }

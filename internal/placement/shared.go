@@ -12,16 +12,16 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// backend is a storage backend that a member shares: its driver, and the member's classes.
-type backend struct {
+// sharedBackend is a storage backend that a member shares: its driver, and the member's classes.
+type sharedBackend struct {
 	driver  string
 	classes []string
 }
 
-func backends(shared []v1alpha1.SharedBackend) map[string]backend {
-	found := make(map[string]backend, len(shared))
+func backendsByName(shared []v1alpha1.SharedBackend) map[string]sharedBackend {
+	found := make(map[string]sharedBackend, len(shared))
 	for _, s := range shared {
-		found[s.Name] = backend{s.Driver, s.Classes}
+		found[s.Name] = sharedBackend{s.Driver, s.Classes}
 	}
 	return found
 }

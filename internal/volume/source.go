@@ -9,14 +9,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // From is the data source of a claim, with the source's objects in the member.
 type From struct {
 	// Of is the source that the claim names. At is the source's location.
 	Of datasource.Source
-	At copysource.Location
+	At placement.CopyLocation
 	// Class is the leaf claim's class.
 	Class *storagev1.StorageClass
 	// Claim is the leaf claim with the source's name. Volume is its leaf PV.

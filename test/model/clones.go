@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // copyOf is an annotation on leaf PVs with a cloned disk. Its value is the UID of the root whose
@@ -31,8 +31,8 @@ func (m *Model) newRoot(c int, uid types.UID) *corev1.PersistentVolumeClaim {
 }
 
 // sourceOf returns the data source of a root claim.
-func (m *Model) sourceOf(w world, root *corev1.PersistentVolumeClaim) *copysource.Source {
-	s := &copysource.Source{Claim: m.objects.claim(w.roots[0])}
+func (m *Model) sourceOf(w world, root *corev1.PersistentVolumeClaim) *placement.CopySource {
+	s := &placement.CopySource{Claim: m.objects.claim(w.roots[0])}
 	s.Of, _ = datasource.Of(root)
 	if s.Claim == nil {
 		return s

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -20,14 +20,14 @@ import (
 func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
-	kinds := map[string]selection{"": none, "node-a": virtual, "node-b": virtual, "worker": plain, "gone": missing}
+	kinds := map[string]selectedNodeKind{"": noNode, "node-a": virtualNode, "node-b": virtualNode, "worker": hostNode, "gone": missingNode}
 	taken := 0
 	for node, kind := range kinds {
 		for _, placed := range []string{"", "id-a", "id-b", "elsewhere"} {
 			for flags := range 32 {
-				members := []registered.Member{memberOf("a"), memberOf("b")}
-				members[0].Connection = registered.Connection{Connected: flags&1 != 0, Connecting: flags&2 != 0}
-				members[1].Connection = registered.Connection{Connected: flags&4 != 0, Connecting: flags&8 != 0}
+				members := []placement.Candidate{memberOf("a"), memberOf("b")}
+				members[0].Connection = placement.Connection{Connected: flags&1 != 0, Connecting: flags&2 != 0}
+				members[1].Connection = placement.Connection{Connected: flags&4 != 0, Connecting: flags&8 != 0}
 				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{}}}
 				claim.Spec.StorageClassName, claim.Status.Phase = ptr.To("disk"), corev1.ClaimPending
 				if node != "" {
@@ -40,7 +40,7 @@ func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 					claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaceable, Status: corev1.ConditionFalse,
 						Reason: v1alpha1.ReasonMemberAway, LastTransitionTime: metav1.NewTime(now.Add(-24 * time.Hour))}}
 				}
-				if !decide(observed{claim: claim, class: class, selected: kind, has: func(string, string) bool { return false },
+				if !decideForClaim(observed{claim: claim, class: class, selectedNode: kind, memberHasClass: func(string, string) bool { return false },
 					members: members, now: now}).unselect {
 					continue
 				}

@@ -27,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
@@ -79,18 +80,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, route.ItselfIf(concerns))).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.ofClaim), builder.WithPredicates(route.SinceStart())).
-		Watches(&corev1.PersistentVolume{}, route.After(urgency.Lull, r.ofVolume), builder.WithPredicates(route.SinceStart())).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.After(urgency.Lull, r.ofSnapshot))).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(urgency.Lull, r.ofSnapshot))).
-		Watches(&corev1.Pod{}, route.After(urgency.Lull, ofPod)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Relabelled))).
-		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
-		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
-		WatchesRawSource(r.Classes.OffersLater(func(ctx context.Context, _ string) []reconcile.Request { return r.ofRegistration(ctx, nil) })).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, route.ItselfIf(waitsOrShowsProblem))).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.claimToClones), builder.WithPredicates(route.SinceStart())).
+		Watches(&corev1.PersistentVolume{}, route.After(urgency.Lull, r.volumeToClones), builder.WithPredicates(route.SinceStart())).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.After(urgency.Lull, r.snapshotToClaims))).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(urgency.Lull, r.snapshotToClaims))).
+		Watches(&corev1.Pod{}, route.After(urgency.Lull, podToClaims)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToClaims), builder.WithPredicates(route.Concerning(route.Relabelled))).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.classToWaitingClaims)).
+		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.capacityToWaitingClaims)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.namespaceToWaitingClaims), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
+		WatchesRawSource(r.Classes.OffersLater(func(ctx context.Context, _ string) []reconcile.Request { return r.objectToWaitingClaims(ctx, nil) })).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(settling.Reconciler(r))
@@ -98,53 +99,53 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile reconciles one claim.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.NamespacedName)
+	o, err := r.observeClaim(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decide(o)
+	d := decideForClaim(o)
 	if d.reason == v1alpha1.ReasonDataSourceUnsupported {
-		if o.populated, err = index.Populated(ctx, r.Live, o.source.Of); err != nil {
+		if o.handledByPopulator, err = index.Populated(ctx, r.Live, o.source.Of); err != nil {
 			return reconcile.Result{}, err
 		}
-		d = decide(o)
+		d = decideForClaim(o)
 	}
-	if d.reason == v1alpha1.ReasonVolumeNotFound && !o.reportsNotFound() {
+	if d.reason == v1alpha1.ReasonVolumeNotFound && !o.showsVolumeNotFound() {
 		// The cache of volumes may lag behind that of claims.
 		volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.claim.Spec.VolumeName))
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		if volume != nil {
-			return reconcile.Result{RequeueAfter: missingAgain}, nil
+			return reconcile.Result{RequeueAfter: missingVolumeInterval}, nil
 		}
 	}
 	if d.unselect {
-		if err := r.unselect(ctx, o.claim); err != nil {
+		if err := r.unselectNode(ctx, o.claim); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: d.again}, r.report(ctx, o.claim, d)
+	return reconcile.Result{RequeueAfter: d.again}, r.reportOnClaim(ctx, o.claim, d)
 }
 
-// unselect removes the selected node.
-func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+// unselectNode removes the selected node.
+func (r *Reconciler) unselectNode(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	after := claim.DeepCopy()
 	delete(after.Annotations, route.AnnSelectedNode)
 	delete(after.Annotations, v1alpha1.AnnotationSteeredTo)
 	return r.root.AnnotateClaim(ctx, actor, claim, after)
 }
 
-// report sets the claim's Placeable condition if there is a problem, and emits an event if the
+// reportOnClaim sets the claim's Placeable condition if there is a problem, and emits an event if the
 // problem is new. Otherwise, it removes the condition. For the removal of a selection, it only
 // emits an event.
-func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
+func (r *Reconciler) reportOnClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
 	if claim == nil {
 		return nil
 	}
 	var problem *mirror.Refusal
 	if d.unselect {
-		emit(r.Recorder, claim, d)
+		emitDecisionEvent(r.Recorder, claim, d)
 	} else if d.reason != "" {
 		problem = &mirror.Refusal{Reason: d.reason, Message: d.note}
 	}
@@ -156,18 +157,18 @@ func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeC
 		return err
 	}
 	if problem != nil {
-		emit(r.Recorder, claim, d)
+		emitDecisionEvent(r.Recorder, claim, d)
 	}
 	return nil
 }
 
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{now: r.Clock.Now(), has: r.Classes.Has}
+func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{now: r.Clock.Now(), memberHasClass: r.Classes.Has}
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
 	if err != nil {
 		return o, err
 	}
-	if claim == nil || !waiting(claim) {
+	if claim == nil || !waitsForVolume(claim) {
 		if claim != nil && claim.DeletionTimestamp == nil {
 			// With no other facts, the decision is empty, so the claim's condition is removed.
 			o.claim = claim
@@ -195,20 +196,20 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err != nil {
 		return o, err
 	}
-	o.members, o.leaving = registered.Split(all)
-	if o.selected, err = r.selection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
+	o.members, o.leaving = placement.SplitLeaving(all)
+	if o.selectedNode, err = r.classifySelection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
 		return o, err
 	}
 	if o.source, err = index.Source(ctx, r.Client, r.Client, r.Snapshots.Check, claim); err != nil {
 		return o, err
 	}
-	pods, err := r.stuck(ctx, key)
-	o.stuck = len(pods) > 0
+	pods, err := r.unschedulablePods(ctx, key)
+	o.podUnschedulable = len(pods) > 0
 	if err != nil || o.source == nil {
 		return o, err
 	}
 	for i := range pods {
-		pod, err := r.waitingPod(ctx, &pods[i], claim)
+		pod, err := r.observeWaitingPod(ctx, &pods[i], claim)
 		if err != nil {
 			return o, err
 		}
@@ -217,11 +218,11 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, nil
 }
 
-// selection classifies the selected node. If the cache does not have it as a virtual node,
+// classifySelection classifies the selected node. If the cache does not have it as a virtual node,
 // selection reads it live, because the cache may lag.
-func (r *Reconciler) selection(ctx context.Context, name string, members []registered.Member) (selection, error) {
+func (r *Reconciler) classifySelection(ctx context.Context, name string, members []placement.Candidate) (selectedNodeKind, error) {
 	if name == "" {
-		return none, nil
+		return noNode, nil
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(name))
 	if err == nil && (node == nil || !nodes.IsVirtual(node)) {
@@ -229,25 +230,25 @@ func (r *Reconciler) selection(ctx context.Context, name string, members []regis
 	}
 	switch {
 	case err != nil:
-		return none, err
+		return noNode, err
 	case node != nil && nodes.IsVirtual(node):
-		return virtual, nil
+		return virtualNode, nil
 	case node != nil:
-		return plain, nil
+		return hostNode, nil
 	}
-	if slices.ContainsFunc(members, func(m registered.Member) bool { return m.NodeName == name }) {
-		return virtual, nil // the virtual node was deleted, and Xylem will re-create it
+	if slices.ContainsFunc(members, func(m placement.Candidate) bool { return m.NodeName == name }) {
+		return virtualNode, nil // the virtual node was deleted, and Xylem will re-create it
 	}
-	return missing, nil
+	return missingNode, nil
 }
 
-// stuck returns the claim's Pods that cannot be scheduled.
-func (r *Reconciler) stuck(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
+// unschedulablePods returns the claim's Pods that cannot be scheduled.
+func (r *Reconciler) unschedulablePods(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	pods, err := index.PodsOfClaim(ctx, r.Client, claim)
-	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !unschedulable(&pod) }), err
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !isUnschedulable(&pod) }), err
 }
 
-func unschedulable(pod *corev1.Pod) bool {
+func isUnschedulable(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return false
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -32,9 +31,9 @@ func seen(change ...func(*observed)) observed {
 			Provisioner:       v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 		},
-		members:   []registered.Member{offers("a")},
-		has:       func(string, string) bool { return false },
-		namespace: placement.Namespace{Name: "team", Known: true},
+		members:        []placement.Candidate{offers("a")},
+		memberHasClass: func(string, string) bool { return false },
+		namespace:      placement.Namespace{Name: "team", Known: true},
 	}
 	for _, c := range change {
 		c(&o)
@@ -48,10 +47,10 @@ func byAnnotation(o *observed) {
 }
 
 // memberOf returns a registered member, after applying the changes.
-func memberOf(name string, change ...func(*v1alpha1.ClusterRegistration, *registered.Member)) registered.Member {
+func memberOf(name string, change ...func(*v1alpha1.ClusterRegistration, *placement.Candidate)) placement.Candidate {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Spec.Node.Name, cr.Status.ClusterID = "node-"+name, "id-"+name
-	var m registered.Member
+	var m placement.Candidate
 	for _, c := range change {
 		c(cr, &m)
 	}
@@ -59,25 +58,25 @@ func memberOf(name string, change ...func(*v1alpha1.ClusterRegistration, *regist
 	return m
 }
 
-func connected(_ *v1alpha1.ClusterRegistration, m *registered.Member) { m.Connected = true }
+func connected(_ *v1alpha1.ClusterRegistration, m *placement.Candidate) { m.Connected = true }
 
-func connecting(_ *v1alpha1.ClusterRegistration, m *registered.Member) { m.Connecting = true }
+func connecting(_ *v1alpha1.ClusterRegistration, m *placement.Candidate) { m.Connecting = true }
 
-func withClass(_ *v1alpha1.ClusterRegistration, m *registered.Member) {
+func withClass(_ *v1alpha1.ClusterRegistration, m *placement.Candidate) {
 	m.Largest = map[string]resource.Quantity{"fast": resource.MustParse("1Gi")}
 }
 
 // refuses makes the registration reject the claim's namespace.
-func refuses(cr *v1alpha1.ClusterRegistration, _ *registered.Member) {
+func refuses(cr *v1alpha1.ClusterRegistration, _ *placement.Candidate) {
 	cr.Spec.Namespaces.Allow = []string{"other"}
 }
 
-func mapped(cr *v1alpha1.ClusterRegistration, _ *registered.Member) {
+func mapped(cr *v1alpha1.ClusterRegistration, _ *placement.Candidate) {
 	cr.Spec.Storage.Classes = []v1alpha1.ClassMapping{{Host: "fast", Member: "gp3"}}
 }
 
-func inZone(zone string) func(*v1alpha1.ClusterRegistration, *registered.Member) {
-	return func(_ *v1alpha1.ClusterRegistration, m *registered.Member) {
+func inZone(zone string) func(*v1alpha1.ClusterRegistration, *placement.Candidate) {
+	return func(_ *v1alpha1.ClusterRegistration, m *placement.Candidate) {
 		m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
 	}
 }
@@ -90,25 +89,25 @@ func onlyIn(zone string) func(*observed) {
 	}
 }
 
-func onNode(name string) func(*v1alpha1.ClusterRegistration, *registered.Member) {
-	return func(cr *v1alpha1.ClusterRegistration, _ *registered.Member) { cr.Spec.Node.Name = name }
+func onNode(name string) func(*v1alpha1.ClusterRegistration, *placement.Candidate) {
+	return func(cr *v1alpha1.ClusterRegistration, _ *placement.Candidate) { cr.Spec.Node.Name = name }
 }
 
-func offers(name string) registered.Member { return memberOf(name, connected, withClass) }
+func offers(name string) placement.Candidate { return memberOf(name, connected, withClass) }
 
-func lacks(name string) registered.Member { return memberOf(name, connected, mapped) }
+func lacks(name string) placement.Candidate { return memberOf(name, connected, mapped) }
 
-func selected(s selection) func(*observed) {
+func selected(s selectedNodeKind) func(*observed) {
 	return func(o *observed) {
-		o.selected = s
+		o.selectedNode = s
 		o.claim.Annotations = map[string]string{route.AnnSelectedNode: "worker-1"}
 	}
 }
 
-func members(of ...registered.Member) func(*observed) { return func(o *observed) { o.members = of } }
+func members(of ...placement.Candidate) func(*observed) { return func(o *observed) { o.members = of } }
 
 // leaving leaves only members that are being deregistered.
-func leaving(of ...registered.Member) func(*observed) {
+func leaving(of ...placement.Candidate) func(*observed) {
 	for i := range of {
 		of[i].Leaving = true
 	}
@@ -118,7 +117,7 @@ func leaving(of ...registered.Member) func(*observed) {
 // having makes the given member have the class to which the claim's class is mapped.
 func having(member string) func(*observed) {
 	return func(o *observed) {
-		o.has = func(registration, class string) bool { return registration == member && class == "gp3" }
+		o.memberHasClass = func(registration, class string) bool { return registration == member && class == "gp3" }
 	}
 }
 
@@ -133,7 +132,7 @@ func lackingVolume(age time.Duration) func(*observed) {
 }
 
 // off returns a disconnected member with the given node.
-func off(name, node string) registered.Member {
+func off(name, node string) placement.Candidate {
 	return memberOf(name, onNode(node))
 }
 
@@ -151,7 +150,7 @@ func awayFor(age time.Duration) func(*observed) {
 	}
 }
 
-func stuck(o *observed) { o.stuck = true }
+func stuck(o *observed) { o.podUnschedulable = true }
 
 func parameter(key, value string) func(*observed) {
 	return func(o *observed) { o.class.Parameters = map[string]string{key: value} }
@@ -169,26 +168,26 @@ func TestDecide(t *testing.T) {
 		"a valid claim":                                            {observed: seen()},
 		"a valid claim whose Pod cannot be scheduled":              {observed: seen(stuck)},
 		"a bound claim":                                            {observed: seen(members(), func(o *observed) { o.claim.Spec.VolumeName = "v" })},
-		"a claim that names an existing volume":                    {observed: seen(members(), named("v")), again: missingAgain},
-		"a claim that names a volume that does not exist":          {observed: seen(named("v"), lackingVolume(missingAfter)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{`"v"`}, again: missingAgain},
-		"a new claim that names a volume that does not exist":      {observed: seen(named("v"), lackingVolume(missingAfter-time.Second)), again: time.Second},
-		"a volume that does not exist, and a member is away":       {observed: seen(members(offers("a"), off("b", "node-b")), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{"not connected may have such an orphan: b"}, again: missingAgain},
-		"a volume that does not exist, and a member is connecting": {observed: seen(members(memberOf("a", connecting)), named("v"), lackingVolume(time.Hour)), again: missingAfter},
+		"a claim that names an existing volume":                    {observed: seen(members(), named("v")), again: missingVolumeInterval},
+		"a claim that names a volume that does not exist":          {observed: seen(named("v"), lackingVolume(missingVolumeDelay)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{`"v"`}, again: missingVolumeInterval},
+		"a new claim that names a volume that does not exist":      {observed: seen(named("v"), lackingVolume(missingVolumeDelay-time.Second)), again: time.Second},
+		"a volume that does not exist, and a member is away":       {observed: seen(members(offers("a"), off("b", "node-b")), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{"not connected may have such an orphan: b"}, again: missingVolumeInterval},
+		"a volume that does not exist, and a member is connecting": {observed: seen(members(memberOf("a", connecting)), named("v"), lackingVolume(time.Hour)), again: missingVolumeDelay},
 		"a volume that does not exist, a member is connecting, and the claim already shows it": {observed: seen(members(memberOf("a", connecting)), named("v"), lackingVolume(time.Hour), func(o *observed) {
 			o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaceable, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeNotFound}}
-		}), reason: v1alpha1.ReasonVolumeNotFound, again: missingAgain},
-		"a volume that does not exist, and the claim is placed":                          {observed: seen(selected(virtual), placed("id-a"), named("v"), lackingVolume(time.Hour))},
-		"a volume that does not exist, and the claim is placed in a member that is away": {observed: seen(members(off("b", "node-b")), selected(virtual), placed("id-b"), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonMemberAway},
+		}), reason: v1alpha1.ReasonVolumeNotFound, again: missingVolumeInterval},
+		"a volume that does not exist, and the claim is placed":                          {observed: seen(selected(virtualNode), placed("id-a"), named("v"), lackingVolume(time.Hour))},
+		"a volume that does not exist, and the claim is placed in a member that is away": {observed: seen(members(off("b", "node-b")), selected(virtualNode), placed("id-b"), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonMemberAway},
 		"root_pvc reports why the orphan may not be requested": {observed: seen(named("v"), lackingVolume(time.Hour), func(o *observed) {
 			o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonAdoptionUnconfirmed}}
 		})},
 		"a claim that is being deleted":                       {observed: seen(members(), func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} })},
 		"the claim names no class":                            {observed: seen(members(), func(o *observed) { o.claim.Spec.StorageClassName = nil })},
 		"the class does not exist":                            {observed: seen(members(), func(o *observed) { o.class = nil })},
-		"the class belongs to another provisioner":            {observed: seen(members(), selected(plain), func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" })},
+		"the class belongs to another provisioner":            {observed: seen(members(), selected(hostNode), func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" })},
 		"the class binds immediately":                         {observed: seen(func(o *observed) { o.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingImmediate) }), reason: v1alpha1.ReasonImmediate, says: []string{"fast", "WaitForFirstConsumer"}},
 		"the class has no binding mode":                       {observed: seen(func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
-		"the class binds immediately, and a node is selected": {observed: seen(selected(plain), func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
+		"the class binds immediately, and a node is selected": {observed: seen(selected(hostNode), func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
 		"a promise": {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"))},
 		"a promise, although no member is registered":                          {observed: seen(members(), parameter(v1alpha1.ParameterProvisioning, "promise"))},
 		"a promise, and the class binds immediately":                           {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.class.VolumeBindingMode = nil })},
@@ -196,32 +195,32 @@ func TestDecide(t *testing.T) {
 		"a promise, but the claim names another volume":                        {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v")), reason: v1alpha1.ReasonVolumeNameUnsupported, says: []string{`volume "v"`}},
 		"a promise class, but the claim is bound to the volume that it names":  {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v"), func(o *observed) { o.claim.Status.Phase = corev1.ClaimBound })},
 		"a promise to which the claim is being bound":                          {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(hostpv.PromiseName(o.claim.UID))(o) })},
-		"the claim names a volume and waits for it":                            {observed: seen(members(), named("v")), again: missingAgain},
+		"the claim names a volume and waits for it":                            {observed: seen(members(), named("v")), again: missingVolumeInterval},
 		"the beta annotation for the class takes precedence, as in Kubernetes": {observed: seen(func(o *observed) { o.claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: ""} })},
 		"only the beta annotation names the class": {observed: seen(byAnnotation), reason: v1alpha1.ReasonClassInvalid, says: []string{
 			"kube-scheduler 1.37 panic", `kubectl patch persistentvolumeclaim data -n team -p '{"spec":{"storageClassName":"fast"}}'`}},
 		"only the beta annotation names the class, and there is a worse problem":     {observed: seen(byAnnotation, members()), reason: v1alpha1.ReasonNoMembers},
-		"only the beta annotation names the class, but the scheduler chose a member": {observed: seen(selected(virtual), func(o *observed) { byAnnotation(o); o.claim.Annotations[route.AnnSelectedNode] = "worker-1" })},
+		"only the beta annotation names the class, but the scheduler chose a member": {observed: seen(selected(virtualNode), func(o *observed) { byAnnotation(o); o.claim.Annotations[route.AnnSelectedNode] = "worker-1" })},
 		"the beta annotation and the field name the class, as after the remedy":      {observed: seen(byAnnotation, func(o *observed) { o.claim.Spec.StorageClassName = ptr.To("fast") })},
 		"a class parameter is misspelled":                                            {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: v1alpha1.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
 
-		"a virtual node is selected: root_pvc reports": {observed: seen(selected(virtual), members(lacks("a")), stuck)},
-		"a plain node is selected":                     {observed: seen(selected(plain)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "belongs to the host"}, unselect: true},
-		"a node that does not exist is selected":       {observed: seen(selected(missing)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "does not exist"}, unselect: true},
+		"a virtual node is selected: root_pvc reports": {observed: seen(selected(virtualNode), members(lacks("a")), stuck)},
+		"a plain node is selected":                     {observed: seen(selected(hostNode)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "belongs to the host"}, unselect: true},
+		"a node that does not exist is selected":       {observed: seen(selected(missingNode)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "does not exist"}, unselect: true},
 
-		"the selected member is not connected":                                               {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "after 1m0s"}, again: time.Minute},
-		"the selected member has been away for less than the timeout":                        {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
-		"the selected member has been away for the timeout":                                  {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"Xylem has created nothing there"}, unselect: true},
-		"the manager has just started and is connecting to the selected member":              {observed: seen(selected(virtual), members(memberOf("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
-		"a member that is not selected is away":                                              {observed: seen(selected(virtual), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
-		"the selected member is away, and may have a volume: the selection stays (I3)":       {observed: seen(selected(virtual), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
-		"the member in which the claim is placed, and which may have a volume, is away (I3)": {observed: seen(selected(virtual), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
-		"the selected member is away, but the claim is placed in a connected member":         {observed: seen(selected(virtual), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
+		"the selected member is not connected":                                               {observed: seen(selected(virtualNode), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "after 1m0s"}, again: time.Minute},
+		"the selected member has been away for less than the timeout":                        {observed: seen(selected(virtualNode), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
+		"the selected member has been away for the timeout":                                  {observed: seen(selected(virtualNode), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"Xylem has created nothing there"}, unselect: true},
+		"the manager has just started and is connecting to the selected member":              {observed: seen(selected(virtualNode), members(memberOf("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
+		"a member that is not selected is away":                                              {observed: seen(selected(virtualNode), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
+		"the selected member is away, and may have a volume: the selection stays (I3)":       {observed: seen(selected(virtualNode), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
+		"the member in which the claim is placed, and which may have a volume, is away (I3)": {observed: seen(selected(virtualNode), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
+		"the selected member is away, but the claim is placed in a connected member":         {observed: seen(selected(virtualNode), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
 
-		"the member in which the claim is placed is away, and leaving":          {observed: seen(selected(virtual), leaving(off("a", "worker-1")), placed("id-a")), reason: v1alpha1.ReasonMemberAway, says: []string{"annotate its ClusterRegistration, which is being deleted, with " + v1alpha1.AnnotationForceDeregister}},
-		"the selected member is away, and leaving":                              {observed: seen(selected(virtual), leaving(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
+		"the member in which the claim is placed is away, and leaving":          {observed: seen(selected(virtualNode), leaving(off("a", "worker-1")), placed("id-a")), reason: v1alpha1.ReasonMemberAway, says: []string{"annotate its ClusterRegistration, which is being deleted, with " + v1alpha1.AnnotationForceDeregister}},
+		"the selected member is away, and leaving":                              {observed: seen(selected(virtualNode), leaving(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
 		"the only member is leaving":                                            {observed: seen(leaving(offers("a"))), reason: v1alpha1.ReasonMemberLeaving, says: []string{"Register a member"}},
-		"one member offers the class, the other lacks its capacity in the host": {observed: seen(members(offers("b"), lacks("a")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{"(a)", "offered by b"}},
+		"one member offers the class, the other lacks its capacity in the host": {observed: seen(members(offers("b"), lacks("a")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{"(b): ", `member "a" has no CSIStorageCapacity in the host`}},
 
 		"no member is registered":                                                 {observed: seen(members()), reason: v1alpha1.ReasonNoMembers, says: []string{"ClusterRegistration"}},
 		"no member is connected":                                                  {observed: seen(members(memberOf("a"), memberOf("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},
@@ -229,10 +228,10 @@ func TestDecide(t *testing.T) {
 		"the only member does not offer the class":                                {observed: seen(members(lacks("a")))},
 		"no connected member offers the class, and a Pod cannot be scheduled":     {observed: seen(members(lacks("a"), memberOf("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by a rule in spec.storage.classes of ClusterRegistration "a")`, "not connected: b"}},
 		"only one of two members offers the class, and a Pod cannot be scheduled": {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `"b" has no StorageClass`}},
-		"the only member has the class, but no capacity in the host":              {observed: seen(members(lacks("a"), memberOf("b")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{"(a)", "not connected: b"}},
-		"one member lacks the class, the other its capacity in the host":          {observed: seen(members(lacks("a"), lacks("b")), having("a"), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has the class, but no CSIStorageCapacity`, `"b" has no StorageClass`}},
+		"the only member has the class, but no capacity in the host":              {observed: seen(members(lacks("a"), memberOf("b")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{`member "a" has no CSIStorageCapacity in the host for class "fast"`, "events", "not connected: b"}},
+		"one member lacks the class, the other its capacity in the host":          {observed: seen(members(lacks("a"), lacks("b")), having("a"), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no CSIStorageCapacity`, `"b" has no StorageClass`}},
 		"only one of two members offers the class":                                {observed: seen(members(offers("a"), lacks("b")))},
-		"one member offers the class, and the class excludes another":             {observed: seen(onlyIn("a"), members(memberOf("a", connected, withClass, inZone("a")), memberOf("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `member "b" is excluded by the class's allowedTopologies`}},
+		"one member offers the class, and the class excludes another":             {observed: seen(onlyIn("a"), members(memberOf("a", connected, withClass, inZone("a")), memberOf("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `member "b" is excluded by the allowedTopologies of StorageClass "fast"`}},
 		"no member admits the namespace":                                          {observed: seen(members(memberOf("a", connected, withClass, refuses), memberOf("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team": no pattern of`, `member "b" does not admit namespace "team": no pattern of`, "ask an admin"}},
 		"the only member does not admit the namespace, and lacks the class":       {observed: seen(members(memberOf("a", connected, mapped, refuses)), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
 		"the only member that admits the namespace is not connected":              {observed: seen(members(memberOf("a", connected, withClass, refuses), memberOf("b"))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},
@@ -243,7 +242,7 @@ func TestDecide(t *testing.T) {
 		"one member offers the class, and another is not connected":               {observed: seen(members(offers("a"), memberOf("b")), stuck)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.observed)
+			got := decideForClaim(tc.observed)
 			if got.reason != tc.reason || got.unselect != tc.unselect || got.again != tc.again {
 				t.Errorf("decision is %+v, want reason %q, unselect %t, again in %s", got, tc.reason, tc.unselect, tc.again)
 			}

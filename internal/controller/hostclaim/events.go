@@ -5,8 +5,8 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// emit emits the decision's event on the claim.
-func emit(recorder events.EventRecorder, claim *corev1.PersistentVolumeClaim, d decision) {
+// emitDecisionEvent emits the decision's event on the claim.
+func emitDecisionEvent(recorder events.EventRecorder, claim *corev1.PersistentVolumeClaim, d decision) {
 	action := "Place"
 	if d.unselect {
 		action = "Unselect"

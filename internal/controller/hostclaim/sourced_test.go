@@ -9,11 +9,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // copying sets the claim's data source to claim "golden", which is in member "b".
@@ -24,8 +23,8 @@ func copying(change ...func(*observed)) func(*observed) {
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}}
 		leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}
 		o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
-		o.source = &copysource.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})}
-		o.members = []registered.Member{offers("a"), memberOf("b", connected, withClass, labelled)}
+		o.source = &placement.CopySource{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})}
+		o.members = []placement.Candidate{offers("a"), memberOf("b", connected, withClass, labelled)}
 		for _, c := range change {
 			c(o)
 		}
@@ -34,7 +33,7 @@ func copying(change ...func(*observed)) func(*observed) {
 }
 
 // labelled adds the member's node, with labels that Pods can select.
-func labelled(cr *v1alpha1.ClusterRegistration, m *registered.Member) {
+func labelled(cr *v1alpha1.ClusterRegistration, m *placement.Candidate) {
 	m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cr.Spec.Node.Name, Labels: map[string]string{
 		"member": cr.Name, v1alpha1.LabelClusterID: cr.Status.ClusterID}}}
 }
@@ -47,7 +46,7 @@ func waits(name, member string, others ...otherClaim) func(*observed) {
 		if member != "" {
 			pod.Spec.NodeSelector = map[string]string{"member": member}
 		}
-		o.stuck = true
+		o.podUnschedulable = true
 		o.pods = append(o.pods, waitingPod{pod, others})
 	}
 }
@@ -62,7 +61,7 @@ func volumeIn(cluster string) *corev1.PersistentVolume {
 // host_claim reports why the member with the data source cannot create the claim, and leaves the
 // selection to the controller source.
 func TestSourced(t *testing.T) {
-	inB := func(change ...func(*v1alpha1.ClusterRegistration, *registered.Member)) func(*observed) {
+	inB := func(change ...func(*v1alpha1.ClusterRegistration, *placement.Candidate)) func(*observed) {
 		return func(o *observed) { o.members[1] = memberOf("b", change...) }
 	}
 	placed := func(o *observed) {
@@ -79,11 +78,11 @@ func TestSourced(t *testing.T) {
 		says     []string
 	}{
 		"the source is ready":                                                  {observed: seen(copying())},
-		"another node is selected":                                             {observed: seen(copying(), selected(virtual))},
-		"a host node is selected":                                              {observed: seen(copying(), selected(plain))},
-		"the selected node does not exist":                                     {observed: seen(copying(), selected(missing))},
+		"another node is selected":                                             {observed: seen(copying(), selected(virtualNode))},
+		"a host node is selected":                                              {observed: seen(copying(), selected(hostNode))},
+		"the selected node does not exist":                                     {observed: seen(copying(), selected(missingNode))},
 		"the source does not exist":                                            {observed: seen(copying(gone)), reason: v1alpha1.ReasonSourceNotReady, says: []string{`claim "golden"`}},
-		"the source does not exist, and a host node is selected":               {observed: seen(copying(gone), selected(plain)), reason: v1alpha1.ReasonSourceNotReady},
+		"the source does not exist, and a host node is selected":               {observed: seen(copying(gone), selected(hostNode)), reason: v1alpha1.ReasonSourceNotReady},
 		"the source does not exist, but the claim is placed: root_pvc reports": {observed: seen(copying(gone), placed)},
 		"the source's member is not registered":                                {observed: seen(copying(func(o *observed) { o.members = o.members[:1] })), reason: v1alpha1.ReasonSourceNotReady, says: []string{`"id-b"`, "not registered"}},
 		"the source's member is not connected":                                 {observed: seen(copying(inB(withClass))), reason: v1alpha1.ReasonMemberAway, says: []string{`member "b"`, "continues"}},
@@ -103,14 +102,14 @@ func TestSourced(t *testing.T) {
 		"a promise whose source is ready":                                      {observed: seen(copying(), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))},
 		"a promise whose source does not exist":                                {observed: seen(copying(gone), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)), reason: v1alpha1.ReasonSourceNotReady},
 		"a populator's source, whose kind no registration lists":               {observed: seen(copying(ofImage)), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"Image.example.com", "spec.storage.dataSources"}},
-		"a populator's source, which a populator of the host handles":          {observed: seen(copying(ofImage, func(o *observed) { o.populated = true }))},
+		"a populator's source, which a populator of the host handles":          {observed: seen(copying(ofImage, func(o *observed) { o.handledByPopulator = true }))},
 		"a populator's source, in another namespace":                           {observed: seen(copying(ofImage, func(o *observed) { o.claim.Spec.DataSourceRef.Namespace = ptr.To("victim") })), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
 		"the source is a claim in another namespace": {observed: seen(copying(func(o *observed) {
 			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "golden", Namespace: ptr.To("victim")}
 		})), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.observed)
+			got := decideForClaim(tc.observed)
 			if got.reason != tc.reason || got.unselect {
 				t.Errorf("decision is %+v, want reason %q, and the selection to stay", got, tc.reason)
 			}

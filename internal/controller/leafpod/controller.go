@@ -54,8 +54,8 @@ func Setup(link *member.Link) error {
 	return link.Controller(Name, workers, r,
 		link.LeafSource(&corev1.Pod{}, r.ofLeaf, r.follow()),
 		urgency.Unhurried(onlyNodeOrDeletionChanged, link.RootSource(&corev1.Pod{}, member.SameKey, r.here)),
-		link.RootSource(&corev1.PersistentVolume{}, r.ofPromise, route.VolumeChanged),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofUnmet),
+		link.RootSource(&corev1.PersistentVolume{}, r.promiseToRequests, route.VolumeChanged),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.unmetClaimToRequests),
 	)
 }
 
@@ -139,7 +139,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: route.Sooner(o.again(), r.eventAdded(o))}, nil
+	return reconcile.Result{RequeueAfter: route.Sooner(o.nextUnmetCheck(), r.eventAdded(o))}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
@@ -169,11 +169,11 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
 	}
 	if o.leaf == nil && o.root.Spec.NodeName == r.NodeName {
-		if o.stranded, err = r.strandedBy(ctx, o.root); err != nil {
+		if o.stranded, err = r.findStrandingPromise(ctx, o.root); err != nil {
 			return o, err
 		}
 	}
-	o.unmet, err = r.unmetOf(ctx, o.root)
+	o.unmet, err = r.findUnmetPromise(ctx, o.root)
 	return o, err
 }
 
@@ -198,7 +198,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 			}
 		}
 		if d.unmet != "" {
-			if err := r.note(ctx, o); err != nil {
+			if err := r.recordFailedMember(ctx, o); err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,7 @@ type observed struct {
 	stranded *mirror.Refusal
 	// unmet is a promise that this member cannot fulfill and that keeps the Pod waiting. It
 	// is nil if no owner would re-create the Pod.
-	unmet *unmet
+	unmet *unmetPromise
 	now   time.Time
 }
 
@@ -59,8 +59,8 @@ func decide(o observed) decision {
 	if o.root == nil || o.root.Spec.NodeName != o.member.NodeName {
 		return nothing{} // the Pod is not bound to this member's node
 	}
-	if o.overdue() {
-		return o.giveUp()
+	if o.isUnmetOverdue() {
+		return o.decideUnmetFailure()
 	}
 	if o.leaf != nil {
 		want := o.want(o.leaf)

@@ -103,7 +103,7 @@ func stranded(o *observed) { o.stranded = &mirror.Refusal{Reason: v1alpha1.Reaso
 func waitsFor(left time.Duration) func(*observed) {
 	return func(o *observed) {
 		o.now = now.Time
-		o.unmet = &unmet{claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}, problem: &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}, until: now.Add(left)}
+		o.unmet = &unmetPromise{claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}, problem: &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}, deadline: now.Add(left)}
 	}
 }
 
@@ -140,10 +140,10 @@ func TestUnmetBy(t *testing.T) {
 				claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 					Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: tc.reason, Message: "member cluster38 cannot: no", LastTransitionTime: now}}
 			}
-			u := unmetBy(claim, promise, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: tc.pod}}, here)
+			u := unmetPromiseOf(claim, promise, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: tc.pod}}, here)
 			var left time.Duration
 			if u != nil {
-				left = u.until.Sub(now.Time)
+				left = u.deadline.Sub(now.Time)
 			}
 			if left != tc.want {
 				t.Errorf("the timeout expires in %s, want %s", left, tc.want)

@@ -17,15 +17,15 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// bound is a claim with the volume to which it is bound.
-type bound struct {
+// boundClaim is a claim with the volume to which it is bound.
+type boundClaim struct {
 	claim  *corev1.PersistentVolumeClaim
 	volume *corev1.PersistentVolume
 }
 
-// bound iterates over those claims of a Pod whose volumes exist. It stops after the first error.
-func (r *reconciler) bound(ctx context.Context, root *corev1.Pod) iter.Seq2[bound, error] {
-	return func(yield func(bound, error) bool) {
+// boundClaimsOf iterates over those claims of a Pod whose volumes exist. It stops after the first error.
+func (r *reconciler) boundClaimsOf(ctx context.Context, root *corev1.Pod) iter.Seq2[boundClaim, error] {
+	return func(yield func(boundClaim, error) bool) {
 		for _, name := range podspec.ClaimNames(root) {
 			claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
 			if err == nil && (claim == nil || claim.Spec.VolumeName == "") {
@@ -38,46 +38,46 @@ func (r *reconciler) bound(ctx context.Context, root *corev1.Pod) iter.Seq2[boun
 			if err == nil && volume == nil {
 				continue
 			}
-			if !yield(bound{claim, volume}, err) || err != nil {
+			if !yield(boundClaim{claim, volume}, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// strandedBy reports which promise of a Pod was permanently fulfilled in another member. A
+// findStrandingPromise reports which promise of a Pod was permanently fulfilled in another member. A
 // disk that is released when unused does not count, because the Pod can wait for its release.
-func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.Refusal, error) {
-	for p, err := range r.bound(ctx, root) {
+func (r *reconciler) findStrandingPromise(ctx context.Context, root *corev1.Pod) (*mirror.Refusal, error) {
+	for p, err := range r.boundClaimsOf(ctx, root) {
 		if err != nil {
 			return nil, err
 		}
-		if p.volume.Spec.ClaimRef != nil && p.volume.Spec.ClaimRef.UID == p.claim.UID && r.pinnedElsewhere(p.volume) {
+		if p.volume.Spec.ClaimRef != nil && p.volume.Spec.ClaimRef.UID == p.claim.UID && r.isFulfilledElsewhere(p.volume) {
 			return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the volume of claim %q was provisioned in another member, to which another Pod that uses the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new Pod in that member", p.claim.Name), nil
 		}
 	}
 	return nil, nil
 }
 
-// pinnedElsewhere reports whether a PV is a promise that another member has permanently
+// isFulfilledElsewhere reports whether a PV is a promise that another member has permanently
 // fulfilled.
-func (r *reconciler) pinnedElsewhere(pv *corev1.PersistentVolume) bool {
+func (r *reconciler) isFulfilledElsewhere(pv *corev1.PersistentVolume) bool {
 	cluster, _, _, ours := hostpv.LeafOf(pv)
 	return ours && cluster != r.ClusterID && hostpv.IsPromise(pv) && !hostpv.WhenUnused(pv)
 }
 
-// ofPromise enqueues the Pods in this member that wait for a promise that another member has
+// promiseToRequests enqueues the Pods in this member that wait for a promise that another member has
 // fulfilled.
-func (r *reconciler) ofPromise(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler) promiseToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
-	if !ok || pv.Spec.ClaimRef == nil || !r.pinnedElsewhere(pv) {
+	if !ok || pv.Spec.ClaimRef == nil || !r.isFulfilledElsewhere(pv) {
 		return nil
 	}
-	return r.podsHere(ctx, hostpv.ClaimKey(pv))
+	return r.podRequestsOfClaim(ctx, hostpv.ClaimKey(pv))
 }
 
-// podsHere enqueues the Pods in this member that use a claim.
-func (r *reconciler) podsHere(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
+// podRequestsOfClaim enqueues the Pods in this member that use a claim.
+func (r *reconciler) podRequestsOfClaim(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, claim)
 	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName })
 }

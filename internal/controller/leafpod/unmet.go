@@ -23,61 +23,61 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// unmet is a claim bound to a promise that this member has and cannot fulfill. The Pod is
+// unmetPromise is a claim bound to a promise that this member has and cannot fulfill. The Pod is
 // bound before the disk exists, so the scheduler does not run again for it. Only a new Pod
 // can be scheduled to another member.
-type unmet struct {
+type unmetPromise struct {
 	claim   *corev1.PersistentVolumeClaim
 	problem *mirror.Refusal
 	// timeout is the placement timeout of the promise's class. until is the member's deadline.
-	timeout time.Duration
-	until   time.Time
-	// others contains the cluster IDs of the other members that could run the Pod.
-	others []string
+	timeout  time.Duration
+	deadline time.Time
+	// otherClusterIDs contains the cluster IDs of the other members that could run the Pod.
+	otherClusterIDs []string
 }
 
-// cut is the maximum by which a time shrinks when it is truncated to whole seconds.
-const cut = time.Second
+// truncationMargin is the maximum by which a time shrinks when it is truncated to whole seconds.
+const truncationMargin = time.Second
 
-func (o observed) overdue() bool {
-	return o.unmet != nil && !o.now.Before(o.unmet.until) && !podstatus.Finished(o.root) && o.root.DeletionTimestamp == nil
+func (o observed) isUnmetOverdue() bool {
+	return o.unmet != nil && !o.now.Before(o.unmet.deadline) && !podstatus.Finished(o.root) && o.root.DeletionTimestamp == nil
 }
 
-// again returns when the Pod must be checked again, or 0 if an event enqueues it.
-func (o observed) again() time.Duration {
+// nextUnmetCheck returns when the Pod must be checked again, or 0 if an event enqueues it.
+func (o observed) nextUnmetCheck() time.Duration {
 	if o.unmet == nil {
 		return 0
 	}
-	return max(0, o.unmet.until.Sub(o.now))
+	return max(0, o.unmet.deadline.Sub(o.now))
 }
 
-// giveUp fails the Pod. Then root_pod deletes its leaf, and root_pvc deletes the leaf claim.
-func (o observed) giveUp() decision {
+// decideUnmetFailure fails the Pod. Then root_pod deletes its leaf, and root_pvc deletes the leaf claim.
+func (o observed) decideUnmetFailure() decision {
 	claim := o.unmet.claim.Name
 	return fail{unmet: claim, status: podstatus.Failed(o.root, v1alpha1.ReasonPlacementFailed, fmt.Sprintf(
 		"the member does not provision the disk of claim %q: %s. Xylem fails this Pod, so that its owner replaces it and the scheduler can choose another member", claim, o.unmet.problem.Message))}
 }
 
-// unmetOf returns the promise that keeps a Pod waiting and that the member cannot fulfill. It
+// findUnmetPromise returns the promise that keeps a Pod waiting and that the member cannot fulfill. It
 // returns nil if the Pod has no owner that re-creates it. While no other member can run the
 // Pod, the deadline is extended. Each Pod gets the whole timeout from its creation.
-func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, error) {
+func (r *reconciler) findUnmetPromise(ctx context.Context, root *corev1.Pod) (*unmetPromise, error) {
 	if root.Spec.NodeName != r.NodeName || podstatus.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
 		return nil, nil
 	}
-	for p, err := range r.bound(ctx, root) {
+	for p, err := range r.boundClaimsOf(ctx, root) {
 		if err != nil {
 			return nil, err
 		}
 		if !hostpv.IsUnfulfilled(p.volume) || !hostpv.IsPromiseIn(p.volume, r.ClusterID) {
 			continue
 		}
-		if u := unmetBy(p.claim, p.volume, root, r.Member); u != nil {
-			if u.others, err = r.elsewhere(ctx, root); err != nil {
+		if u := unmetPromiseOf(p.claim, p.volume, root, r.Member); u != nil {
+			if u.otherClusterIDs, err = r.otherUsableMembers(ctx, root); err != nil {
 				return nil, err
 			}
-			if len(u.others) == 0 {
-				u.until = later(u.until, r.Clock.Now().Add(u.timeout)) // Node events do not enqueue the Pod again
+			if len(u.otherClusterIDs) == 0 {
+				u.deadline = laterTime(u.deadline, r.Clock.Now().Add(u.timeout)) // Node events do not enqueue the Pod again
 			}
 			return u, nil
 		}
@@ -85,8 +85,8 @@ func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, err
 	return nil, nil
 }
 
-// unmetBy evaluates what root_pvc reported on a claim.
-func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolume, root *corev1.Pod, m mirror.Member) *unmet {
+// unmetPromiseOf evaluates what root_pvc reported on a claim.
+func unmetPromiseOf(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolume, root *corev1.Pod, m mirror.Member) *unmetPromise {
 	class, err := hostclass.Read(hostpv.PromiseClass(promise))
 	if err != nil {
 		return nil // reflected_class reports why
@@ -95,45 +95,45 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 	if problem == nil {
 		return nil
 	}
-	u := &unmet{claim: claim, problem: problem, timeout: class.PlacementTimeout}
-	u.until = later(since, root.CreationTimestamp.Time).Add(class.PlacementTimeout + cut)
-	if !u.hasFailedPod(root, m) {
-		u.until = later(u.until, time.Unix(report.TriedOf(claim).Until, 0))
+	u := &unmetPromise{claim: claim, problem: problem, timeout: class.PlacementTimeout}
+	u.deadline = laterTime(since, root.CreationTimestamp.Time).Add(class.PlacementTimeout + truncationMargin)
+	if !u.isAlreadyAttempted(root, m) {
+		u.deadline = laterTime(u.deadline, time.Unix(report.TriedOf(claim).Until, 0))
 	}
 	return u
 }
 
-func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+func laterTime(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// hasFailedPod reports whether the claim records that this member failed a Pod after this one was
+// isAlreadyAttempted reports whether the claim records that this member failed a Pod after this one was
 // created. If so, this Pod does not wait for the backoff: it is older than the failed one, or the
 // manager stopped after it wrote the record, but before it wrote this Pod's status.
-func (u *unmet) hasFailedPod(root *corev1.Pod, m mirror.Member) bool {
+func (u *unmetPromise) isAlreadyAttempted(root *corev1.Pod, m mirror.Member) bool {
 	record := report.TriedOf(u.claim)
 	return record.Has(m.ClusterID) && root.CreationTimestamp.Unix() < record.Moved
 }
 
-// recordOfFailure returns the record for the claim when a Pod fails in this member, or false if the claim
+// attemptRecord returns the record for the claim when a Pod fails in this member, or false if the claim
 // already has it. A round ends when no other member is left, and also when the scheduler has
 // selected this member again. The backoff after a round doubles each time, which limits how many
 // Pods an owner creates needlessly.
-func (u *unmet) recordOfFailure(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
-	if u.hasFailedPod(root, m) {
+func (u *unmetPromise) attemptRecord(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
+	if u.isAlreadyAttempted(root, m) {
 		return report.Tried{}, false
 	}
 	record := report.TriedOf(u.claim).Begin(now)
 	again := record.Has(m.ClusterID)
 	record = record.With(m, u.problem)
 	record.Moved = now.Unix()
-	if again || !slices.ContainsFunc(u.others, func(id string) bool { return !record.Has(id) }) {
+	if again || !slices.ContainsFunc(u.otherClusterIDs, func(id string) bool { return !record.Has(id) }) {
 		record = record.End(now, u.timeout)
 	}
 	return record, true
 }
 
-// note records on the claim that this member failed the Pod.
-func (r *reconciler) note(ctx context.Context, o observed) error {
-	record, news := o.unmet.recordOfFailure(o.root, r.Member, o.now)
+// recordFailedMember records on the claim that this member failed the Pod.
+func (r *reconciler) recordFailedMember(ctx context.Context, o observed) error {
+	record, news := o.unmet.attemptRecord(o.root, r.Member, o.now)
 	if !news {
 		return nil
 	}
@@ -146,57 +146,55 @@ func (r *reconciler) note(ctx context.Context, o observed) error {
 	return r.Root.AnnotateClaim(ctx, actor, o.unmet.claim, after)
 }
 
-// elsewhere returns the cluster IDs of the other members that could run the Pod with all of
+// otherUsableMembers returns the cluster IDs of the other members that could run the Pod with all of
 // its claims. Without one, re-creating the Pod does not help.
-func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string, error) {
+func (r *reconciler) otherUsableMembers(ctx context.Context, root *corev1.Pod) ([]string, error) {
 	members, err := registered.WithNodes(ctx, r.Host)
 	if err != nil {
 		return nil, err
 	}
-	needs, err := r.needs(ctx, root)
+	query, err := r.placementQueryFor(ctx, root)
 	if err != nil {
 		return nil, err
 	}
 	var others []string
-	for _, m := range members {
-		if m.ClusterID != r.ClusterID && m.MayRun(*root) &&
-			!slices.ContainsFunc(needs, func(q placement.Request) bool { return !m.Answer(q).Allowed() }) {
-			others = append(others, m.ClusterID)
+	for _, v := range placement.Survey(query, members) {
+		if v.ClusterID != r.ClusterID && v.Admitted() && v.Schedulable {
+			others = append(others, v.ClusterID)
 		}
 	}
 	return others, nil
 }
 
-// needs returns what the Pod's claims require of a member: access to their volumes, and the
-// class of their promises.
-func (r *reconciler) needs(ctx context.Context, root *corev1.Pod) ([]placement.Request, error) {
+// placementQueryFor asks which members can run the Pod: they reach its volumes, and have the classes of its promises.
+func (r *reconciler) placementQueryFor(ctx context.Context, root *corev1.Pod) (placement.Query, error) {
 	namespace, err := index.Namespace(ctx, r.Host, root.Namespace)
+	query := placement.Query{Namespace: namespace, Pods: []corev1.Pod{*root}}
 	if err != nil {
-		return nil, err
+		return query, err
 	}
-	needs := []placement.Request{{Namespace: namespace}}
-	for p, err := range r.bound(ctx, root) {
+	for p, err := range r.boundClaimsOf(ctx, root) {
 		if err != nil {
-			return nil, err
+			return query, err
 		}
-		need := placement.Request{Namespace: namespace, Volume: p.volume}
+		need := placement.ClaimNeed{Volume: p.volume}
 		if hostpv.IsUnfulfilled(p.volume) {
 			present, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(p.volume.Spec.StorageClassName))
 			if err != nil {
-				return nil, err
+				return query, err
 			}
 			need.Class = placement.PromisedClass(p.volume, present)
 		}
-		needs = append(needs, need)
+		query.Claims = append(query.Claims, need)
 	}
-	return needs, nil
+	return query, nil
 }
 
-// ofUnmet enqueues the Pods in this member that wait for a promise it cannot fulfill.
-func (r *reconciler) ofUnmet(ctx context.Context, obj client.Object) []reconcile.Request {
+// unmetClaimToRequests enqueues the Pods in this member that wait for a promise it cannot fulfill.
+func (r *reconciler) unmetClaimToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || !hostpv.NamesPromise(claim.Spec.VolumeName) || report.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {
 		return nil
 	}
-	return r.podsHere(ctx, client.ObjectKeyFromObject(claim))
+	return r.podRequestsOfClaim(ctx, client.ObjectKeyFromObject(claim))
 }

@@ -77,10 +77,10 @@ func TestTriedPauses(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Annotations: map[string]string{}}}
 			at := now.Time
 			for i, want := range tc.pauses {
-				u := &unmet{claim: claim, problem: &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}, timeout: timeout, others: tc.others}
+				u := &unmetPromise{claim: claim, problem: &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}, timeout: timeout, otherClusterIDs: tc.others}
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}}
-				at = later(at.Add(timeout+cut), time.Unix(report.TriedOf(claim).Until, 0))
-				record, news := u.recordOfFailure(pod, here, at)
+				at = laterTime(at.Add(timeout+truncationMargin), time.Unix(report.TriedOf(claim).Until, 0))
+				record, news := u.attemptRecord(pod, here, at)
 				var pause time.Duration
 				if record.Until != 0 {
 					pause = time.Unix(record.Until, 0).Sub(at)
@@ -93,7 +93,7 @@ func TestTriedPauses(t *testing.T) {
 					t.Fatal(err)
 				}
 				claim.Annotations[v1alpha1.AnnotationTried] = text
-				if _, news := u.recordOfFailure(pod, here, at.Add(time.Second)); news {
+				if _, news := u.attemptRecord(pod, here, at.Add(time.Second)); news {
 					t.Fatalf("Pod %d is recorded twice", i)
 				}
 			}
@@ -190,7 +190,7 @@ func TestElsewhere(t *testing.T) {
 				})
 			}
 			r := &reconciler{Link: &member.Link{Member: here, Host: host{objects: objects}}}
-			others, err := r.elsewhere(t.Context(), root)
+			others, err := r.otherUsableMembers(t.Context(), root)
 			slices.Sort(others)
 			if err != nil || !slices.Equal(others, tc.want) {
 				t.Errorf("got %v (%v), want %v", others, err, tc.want)

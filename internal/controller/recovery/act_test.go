@@ -13,28 +13,39 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account/exhausted"
-	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/member"
 )
+
+// strandedClaim returns an observation of a claim that is placed in this member, and of its Pod, which
+// has been unschedulable for an hour.
+func strandedClaim(change ...func(*observed)) observed {
+	return seen(append([]func(*observed){stranded(time.Hour)}, change...)...)
+}
+
+func unchanged(*observed) {}
+
+func small(o *observed) {
+	o.Claim.Root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
+}
 
 // A claim whose volume was just created here proves that the driver has capacity again.
 func TestObserveCapacity(t *testing.T) {
 	for name, tc := range map[string]struct {
-		before, then func(*reassignment.Observed)
+		before, then func(*observed)
 		lowered      bool
 	}{
 		"the claim waited here, and now has its volume":              {unchanged, bound, false},
 		"the claim still waits":                                      {unchanged, unchanged, true},
 		"the claim has had its volume for longer":                    {bound, bound, true},
-		"the claim waited here, and is now bound in another member":  {unchanged, func(o *reassignment.Observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
+		"the claim waited here, and is now bound in another member":  {unchanged, func(o *observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
 		"the claim waited in another member, and is now bound here":  {annotated(v1alpha1.AnnotationPlacedIn, "id2"), bound, true},
-		"the claim that is now bound requests less than what failed": {unchanged, func(o *reassignment.Observed) { bound(o); small(o) }, true},
+		"the claim that is now bound requests less than what failed": {unchanged, func(o *observed) { bound(o); small(o) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &exhausted.Sizes{}}, lru.New(1)}
 			r.Exhausted.Note("disk", resource.MustParse("1Gi"), now.Add(time.Minute))
-			r.observeCapacity(seen(tc.before))
-			r.observeCapacity(seen(tc.then))
+			r.observeCapacity(strandedClaim(tc.before))
+			r.observeCapacity(strandedClaim(tc.then))
 			if _, _, lowered := r.Exhausted.Limit("disk", now); lowered != tc.lowered {
 				t.Errorf("capacity is reduced: %t, want %t", lowered, tc.lowered)
 			}
@@ -58,11 +69,11 @@ func (l livePod) Get(_ context.Context, key client.ObjectKey, into client.Object
 
 // The caches may show the selection of a node before the nomination of the Pod, which precedes it.
 func TestStillStranded(t *testing.T) {
-	change := func(f func(*corev1.Pod)) func(*reassignment.Observed) {
-		return func(o *reassignment.Observed) { f(&o.Pods[0]) }
+	change := func(f func(*corev1.Pod)) func(*observed) {
+		return func(o *observed) { f(&o.Pods[0]) }
 	}
 	for name, tc := range map[string]struct {
-		cached, live func(*reassignment.Observed)
+		cached, live func(*observed)
 		want         bool
 	}{
 		"the Pod has not changed":         {unchanged, unchanged, true},
@@ -75,11 +86,11 @@ func TestStillStranded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := livePod{}
-			if o := seen(tc.cached, tc.live); len(o.Pods) > 0 {
+			if o := strandedClaim(tc.cached, tc.live); len(o.Pods) > 0 {
 				live.pod = &o.Pods[0]
 			}
 			r := &reconciler{Link: &member.Link{Member: here, HostLive: live}}
-			got, err := r.stillStranded(t.Context(), seen(tc.cached))
+			got, err := r.recheckStrandedLive(t.Context(), strandedClaim(tc.cached))
 			if err != nil || got != tc.want {
 				t.Errorf("reassigns: %t, %v, want %t", got, err, tc.want)
 			}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account/exhausted"
-	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
@@ -41,17 +40,17 @@ const (
 	// workers is one, so that claims of one Pod are not reassigned to different members.
 	workers = 1
 
-	// remembered is the maximum number of claims that are recorded in memory as waiting here.
-	remembered = 4096
+	// maxWaitingClaims is the maximum number of claims that are recorded in memory as waiting here.
+	maxWaitingClaims = 4096
 )
 
 // Options configures the controller.
 type Options struct {
 	// Namespace is the manager's namespace, in which Xylem publishes CSIStorageCapacities.
 	Namespace string
-	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
+	// SchedulerNominates reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod; see root_pod.
-	NominatedNode bool
+	SchedulerNominates bool
 	// Exhausted records the sizes for which this member's drivers have no capacity.
 	Exhausted *exhausted.Sizes
 }
@@ -60,7 +59,7 @@ type Options struct {
 type reconciler struct {
 	*member.Link
 	Options
-	waited *lru.Cache // root UID -> struct{}
+	waitedHere *lru.Cache // root UID -> struct{}
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
@@ -71,39 +70,39 @@ type reconciler struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	r := &reconciler{link, o, lru.New(remembered)}
+	r := &reconciler{link, o, lru.New(maxWaitingClaims)}
 	return link.Controller(Name, workers, r,
-		urgency.Unhurried(begins, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, route.Of(route.PlacementOf))),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.Of(scheduleOf))),
-		link.RootSource(&corev1.Namespace{}, r.inNamespace, route.Relabelled),
-		link.LeafSource(&storagev1.CSIStorageCapacity{}, r.ofSegment),
+		urgency.Unhurried(claimChangeUrgent, link.RootSource(&corev1.PersistentVolumeClaim{}, r.claimToSiblings, route.Of(route.PlacementOf))),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.Of(podScheduleOf))),
+		link.RootSource(&corev1.Namespace{}, r.namespaceToWaitingClaims, route.Relabelled),
+		link.LeafSource(&storagev1.CSIStorageCapacity{}, r.forgetExhaustedClass),
 	)
 }
 
-// begins marks a change to a claim's placement as urgent, because the controller must observe that
+// claimChangeUrgent marks a change to a claim's placement as urgent, because the controller must observe that
 // a claim is waiting here. Only then does the claim's volume prove later that the driver has
 // capacity.
-var begins = urgency.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
+var claimChangeUrgent = urgency.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 })
 
-// schedule has the Pod fields that affect scheduling. The scheduler's condition is read when it is
+// podSchedule has the Pod fields that affect scheduling. The scheduler's condition is read when it is
 // needed.
-type schedule struct {
+type podSchedule struct {
 	node, nominated string
 	deleting, ended bool
 	gated           bool
 }
 
-func scheduleOf(pod *corev1.Pod) schedule {
-	return schedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, podstatus.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
+func podScheduleOf(pod *corev1.Pod) podSchedule {
+	return podSchedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, podstatus.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
 }
 
-// ofClaim enqueues a claim and its siblings. It omits the claim if it has its volume and none of
+// claimToSiblings enqueues a claim and its siblings. It omits the claim if it has its volume and none of
 // recovery's annotations. For an update, the handler also passes the old state, so a claim that has
 // just been bound is enqueued.
-func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !reassignment.Noted(claim) {
+func (r *reconciler) claimToSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !hasRecords(claim) {
 		return r.Siblings(ctx, claim)
 	} else if ok && claim.Spec.VolumeName == "" && datasource.Has(claim) {
 		return append(member.SameKey(ctx, obj), r.SharingPods(ctx, obj)...) // the other claims of its Pods follow it
@@ -111,18 +110,18 @@ func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile
 	return r.WithSiblings(ctx, obj)
 }
 
-// inNamespace enqueues the claims in a namespace that are waiting here, because the namespace's
+// namespaceToWaitingClaims enqueues the claims in a namespace that are waiting here, because the namespace's
 // labels may determine which members admit them.
-func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+func (r *reconciler) namespaceToWaitingClaims(ctx context.Context, namespace client.Object) []reconcile.Request {
 	claims, err := index.WaitingIn(ctx, r.Host, namespace.GetName())
 	return route.RequestsFor(ctx, claims, err, func(claim *corev1.PersistentVolumeClaim) bool {
 		return claim.Annotations[route.AnnSelectedNode] == r.NodeName
 	})
 }
 
-// ofSegment clears the recorded failures of a StorageClass when the member reports its capacity
+// forgetExhaustedClass clears the recorded failures of a StorageClass when the member reports its capacity
 // again. It enqueues nothing.
-func (r *reconciler) ofSegment(_ context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler) forgetExhaustedClass(_ context.Context, obj client.Object) []reconcile.Request {
 	if segment, ok := obj.(*storagev1.CSIStorageCapacity); ok {
 		r.Exhausted.Forget(segment.StorageClassName)
 	}
@@ -132,44 +131,44 @@ func (r *reconciler) ofSegment(_ context.Context, obj client.Object) []reconcile
 // Reconcile checks whether a claim, and the claims that must be in the same member, must be
 // reassigned.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.NamespacedName)
+	o, err := r.observeClaim(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	r.observeCapacity(o)
-	return r.act(ctx, o, reassignment.Decide(o))
+	return r.executeDecision(ctx, o, decideWhenRequested(o))
 }
 
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (reassignment.Observed, error) {
-	o := reassignment.Observed{Member: r.Member, Now: r.Clock.Now(), Nominated: r.NominatedNode}
-	if err := r.observeGroup(ctx, &o, key); err != nil || o.Claim == nil || o.Claim.Root.Spec.VolumeName != "" {
+func (r *reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{Member: r.Member, Now: r.Clock.Now(), SchedulerNominates: r.SchedulerNominates}
+	if err := r.observeClaimGroup(ctx, &o, key); err != nil || o.Claim == nil || o.Claim.Root.Spec.VolumeName != "" {
 		return o, err
 	}
 	var err error
 	if o.Namespace, err = index.Namespace(ctx, r.Host, key.Namespace); err != nil {
 		return o, err
 	}
-	err = r.observePlaces(ctx, &o)
+	err = r.observeDestinations(ctx, &o)
 	return o, err
 }
 
-// observeGroup finds the waiting Pods that use the claim, their other claims, the Pods that use
+// observeClaimGroup finds the waiting Pods that use the claim, their other claims, the Pods that use
 // those, and so on.
-func (r *reconciler) observeGroup(ctx context.Context, o *reassignment.Observed, key types.NamespacedName) error {
-	first, err := r.claim(ctx, key)
+func (r *reconciler) observeClaimGroup(ctx context.Context, o *observed, key types.NamespacedName) error {
+	first, err := r.readClaim(ctx, key)
 	if err != nil || first == nil {
 		return err
 	}
-	o.Claim, o.Group = first, []reassignment.Claim{*first}
+	o.Claim, o.ClaimGroup = first, []observedClaim{*first}
 	seen := map[string]bool{key.Name: true}
 	pods := map[types.UID]bool{}
-	for next := 0; next < len(o.Group) && o.Claim.Root.Spec.VolumeName == ""; next++ {
-		users, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(o.Group[next].Root))
+	for next := 0; next < len(o.ClaimGroup) && o.Claim.Root.Spec.VolumeName == ""; next++ {
+		users, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(o.ClaimGroup[next].Root))
 		if err != nil {
 			return err
 		}
 		for _, pod := range users {
-			if pods[pod.UID] || !waiting(&pod) {
+			if pods[pod.UID] || !podWaitsForScheduler(&pod) {
 				continue
 			}
 			pods[pod.UID] = true
@@ -179,11 +178,11 @@ func (r *reconciler) observeGroup(ctx context.Context, o *reassignment.Observed,
 					continue
 				}
 				seen[name] = true
-				c, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
+				c, err := r.readClaim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
 				if err != nil {
 					return err
 				}
-				shared, err := r.sharedVolume(ctx, c)
+				shared, err := r.readSharedVolume(ctx, c)
 				if err != nil {
 					return err
 				}
@@ -191,7 +190,7 @@ func (r *reconciler) observeGroup(ctx context.Context, o *reassignment.Observed,
 				case shared != nil:
 					o.Shared = append(o.Shared, shared)
 				case c != nil:
-					o.Group = append(o.Group, *c)
+					o.ClaimGroup = append(o.ClaimGroup, *c)
 				}
 			}
 		}
@@ -200,9 +199,9 @@ func (r *reconciler) observeGroup(ctx context.Context, o *reassignment.Observed,
 	return nil
 }
 
-// sharedVolume returns the host PV of a claim with a shared volume, or nil. Such a claim does not tie
+// readSharedVolume returns the host PV of a claim with a shared volume, or nil. Such a claim does not tie
 // its Pod to one member.
-func (r *reconciler) sharedVolume(ctx context.Context, c *reassignment.Claim) (*corev1.PersistentVolume, error) {
+func (r *reconciler) readSharedVolume(ctx context.Context, c *observedClaim) (*corev1.PersistentVolume, error) {
 	if c == nil || c.Root.Spec.VolumeName == "" {
 		return nil, nil
 	}
@@ -213,19 +212,19 @@ func (r *reconciler) sharedVolume(ctx context.Context, c *reassignment.Claim) (*
 	return pv, nil
 }
 
-// waiting reports whether a Pod waits for the scheduler: it has not finished, is not bound to a
+// podWaitsForScheduler reports whether a Pod waits for the scheduler: it has not finished, is not bound to a
 // node yet, and is one that Xylem pushes.
-func waiting(pod *corev1.Pod) bool {
+func podWaitsForScheduler(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
 }
 
-// claim reads a claim and its class. It returns nil if the claim does not exist.
-func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*reassignment.Claim, error) {
+// readClaim reads a claim and its class. It returns nil if the claim does not exist.
+func (r *reconciler) readClaim(ctx context.Context, key types.NamespacedName) (*observedClaim, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
 	if err != nil || root == nil {
 		return nil, err
 	}
-	c := &reassignment.Claim{Root: root}
+	c := &observedClaim{Root: root}
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(hostclass.NameOf(root)))
 	if err != nil || !hostclass.Own(class) {
 		return c, err
@@ -238,40 +237,41 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*reas
 	if source, has := datasource.Of(root); has {
 		c.Source = &source
 	}
-	return c, r.observeCalls(ctx, c)
+	return c, r.observeProvisionerCalls(ctx, c)
 }
 
-// observeCalls finds out whether a provisioner's call may create the claim's volume here.
-func (r *reconciler) observeCalls(ctx context.Context, c *reassignment.Claim) error {
+// observeProvisionerCalls finds out whether a provisioner's call may create the claim's volume here.
+func (r *reconciler) observeProvisionerCalls(ctx context.Context, c *observedClaim) error {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(c.Root))
 	if err != nil || leaf == nil || origin.UID != c.Root.UID || leaf.Spec.VolumeName != "" {
 		return err
 	}
 	events, err := index.EventsOf(ctx, r.Cache, leaf.Namespace, leaf.UID)
-	c.Making, c.Started = report.StillProvisioning(leaf, events), report.MayBeProvisioning(leaf, events)
+	c.StillProvisioning, c.MayBeProvisioning = report.StillProvisioning(leaf, events), report.MayBeProvisioning(leaf, events)
 	if err != nil {
 		return err
 	}
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
-	c.Immediate = class != nil && !hostclass.WaitsForConsumer(class)
+	c.BindsImmediately = class != nil && !hostclass.WaitsForConsumer(class)
 	return err
 }
 
-// observePlaces reads the members and their published capacity.
-func (r *reconciler) observePlaces(ctx context.Context, o *reassignment.Observed) error {
+// observeDestinations reads the members and their published capacity.
+func (r *reconciler) observeDestinations(ctx context.Context, o *observed) error {
 	members, err := registered.WithNodes(ctx, r.Host)
 	if err != nil {
 		return err
 	}
-	rooms, err := registered.Largest(ctx, r.Host, r.Namespace)
+	largest, err := registered.Largest(ctx, r.Host, r.Namespace)
 	if err != nil {
 		return err
 	}
 	for _, m := range members {
-		o.Places = append(o.Places, reassignment.Place{Member: m, Capacity: rooms[m.ClusterID]})
+		m.Largest = largest[m.ClusterID]
+		o.Destinations = append(o.Destinations, m)
 	}
 	return nil
 }
 
-// again returns a result that requeues after a delay, or does not requeue if after is 0.
-func again(after time.Duration) reconcile.Result { return reconcile.Result{RequeueAfter: after} }
+// requeueAfter returns a result that requeues after a delay, or does not requeue if after is 0.
+func requeueAfter(after time.Duration) reconcile.Result { return reconcile.Result{RequeueAfter: after} }

@@ -48,7 +48,7 @@
 //
 // # The next member
 //
-// The next member must meet all of these conditions:
+// The next member must meet all of these conditions (placement.Verdict.Suitable):
 //
 //   - Its virtual node is Ready and not cordoned, and the Pod can run there (Member.MayRun).
 //   - Its registration admits the namespace, and the class's topologies allow its node
@@ -115,6 +115,6 @@
 // does not know which members have the class. A Pod without an owner waits, and the claim reports
 // why.
 //
-// This is tested by stories/recovery_test, by the tables of reassignment, rootpvc, hostclaim and
+// This is tested by stories/recovery_test, by the tables of recovery, rootpvc, hostclaim and
 // mirror, and by the fault scenarios recover and recover-together.
 package recovery

@@ -7,39 +7,38 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// eventMoved reports the reassignment on the claims and on their Pods. It names the node as the
+// emitPlacementMoved reports the reassignment on the claims and on their Pods. It names the node as the
 // related object, because the recorder merges events that differ only in their note.
-func (r *reconciler) eventMoved(o reassignment.Observed, d reassignment.Move) {
+func (r *reconciler) emitPlacementMoved(o observed, d moveClaims) {
 	note := fmt.Sprintf("%s. Xylem tries member %q next", d.Why.Message, d.To.Labels[v1alpha1.LabelCluster])
 	for _, c := range d.Claims {
 		r.Recorder.Eventf(c.Root, d.To, corev1.EventTypeWarning, v1alpha1.ReasonPlacementMoved, "Move", "%s", note)
 	}
 	for i := range o.Pods {
-		r.Recorder.Eventf(&o.Pods[i], d.To, corev1.EventTypeWarning, v1alpha1.ReasonPlacementMoved, "Move", "%s: %s", claimsOf(d.Claims), note)
+		r.Recorder.Eventf(&o.Pods[i], d.To, corev1.EventTypeWarning, v1alpha1.ReasonPlacementMoved, "Move", "%s: %s", quoteClaimNames(d.Claims), note)
 	}
 }
 
-func (r *reconciler) eventRoundEnded(o reassignment.Observed, d reassignment.Free) {
-	next := time.Unix(d.Tried.Until, 0).UTC().Format(time.RFC3339)
+func (r *reconciler) eventRoundEnded(o observed, d freeClaims) {
+	next := time.Unix(d.Attempted.Until, 0).UTC().Format(time.RFC3339)
 	for i := range o.Pods {
-		r.Recorder.Eventf(&o.Pods[i], o.Claim.Root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, fmt.Sprintf("Round%d", d.Tried.Rounds),
-			"no member could provision %s: %[3]s. The scheduler can now choose any member; Xylem does not choose another one before %[2]s", claimsOf(d.Claims), next, d.Tried.MessagesExcept(""))
+		r.Recorder.Eventf(&o.Pods[i], o.Claim.Root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, fmt.Sprintf("Round%d", d.Attempted.Rounds),
+			"no member could provision %s: %[3]s. The scheduler can now choose any member; Xylem does not choose another one before %[2]s", quoteClaimNames(d.Claims), next, d.Attempted.MessagesExcept(""))
 	}
 }
 
-func (r *reconciler) eventNowhereElse(o reassignment.Observed, d reassignment.Stay) {
+func (r *reconciler) emitNoOtherMember(o observed, d recordNoCandidate) {
 	for i := range o.Pods {
 		r.Recorder.Eventf(&o.Pods[i], o.Claim.Root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, "Stay",
-			"no other member can provision %s: none that is Ready offers the class, has enough capacity and can run the Pod. %s", claimsOf(d.Claims), d.Why.Message)
+			"no other member can provision %s: none that is Ready offers the class, has enough capacity and can run the Pod. %s", quoteClaimNames(d.Claims), d.Why.Message)
 	}
 }
 
-// claimsOf returns the names of the claims.
-func claimsOf(claims []reassignment.Claim) string {
+// quoteClaimNames returns the names of the claims.
+func quoteClaimNames(claims []observedClaim) string {
 	names := make([]string, len(claims))
 	for i, c := range claims {
 		names[i] = c.Root.Name

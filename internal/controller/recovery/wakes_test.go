@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/member"
 )
 
@@ -34,18 +33,18 @@ func uses(claim string) corev1.Volume {
 // annotations.
 func TestOfClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
-		claim func(*reassignment.Observed)
+		claim func(*observed)
 		want  []string
 	}{
 		"unbound": {unchanged, []string{"data"}},
 		"bound":   {bound, []string{"more"}},
-		"bound in the member to which it was reassigned": {func(o *reassignment.Observed) { bound(o); annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o) }, []string{"data", "more"}},
-		"bound after other members were tried":           {func(o *reassignment.Observed) { bound(o); annotated(v1alpha1.AnnotationTried, "{}")(o) }, []string{"data", "more"}},
+		"bound in the member to which it was reassigned": {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o) }, []string{"data", "more"}},
+		"bound after other members were tried":           {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationTried, "{}")(o) }, []string{"data", "more"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: waiter{}}}
 			var got []string
-			for _, request := range r.ofClaim(t.Context(), seen(tc.claim).Claim.Root) {
+			for _, request := range r.claimToSiblings(t.Context(), strandedClaim(tc.claim).Claim.Root) {
 				if !slices.Contains(got, request.Name) {
 					got = append(got, request.Name)
 				}
@@ -71,7 +70,7 @@ func TestWaiting(t *testing.T) {
 		"owned by a DaemonSet":             {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}}, false},
 		"owned by a DaemonSet, but pushed": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}}}, true},
 	} {
-		if got := waiting(&tc.pod); got != tc.want {
+		if got := podWaitsForScheduler(&tc.pod); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

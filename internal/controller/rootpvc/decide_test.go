@@ -22,7 +22,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
@@ -790,7 +789,7 @@ func copying(change ...func(*volume.From)) func(*scene) {
 		disk := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-golden", UID: "pv-golden-uid"}}
 		disk.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com"}
 		o.from = &volume.From{
-			At:    copysource.Location{Record: datasource.Record{ClusterID: here.ClusterID, UID: "golden-uid"}, LeafVolume: "pv-golden", LeafUID: "pv-golden-uid"},
+			At:    placement.CopyLocation{Record: datasource.Record{ClusterID: here.ClusterID, UID: "golden-uid"}, LeafVolume: "pv-golden", LeafUID: "pv-golden-uid"},
 			Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "disk.example.com"},
 			Claim: golden, Origin: mirror.Origin{UID: "golden-uid"}, Volume: disk,
 		}
@@ -838,7 +837,7 @@ func unread(f *volume.From) {
 }
 
 func notReady(f *volume.From) {
-	f.At = copysource.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
+	f.At = placement.CopyLocation{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
 }
 
 // asksToo gives the leaf claim the root's data source.

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
@@ -383,7 +383,7 @@ func TestNeededIsLive(t *testing.T) {
 func TestPromiseOfACloneIsReportedByTheMemberOfItsSource(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
 	plain, copies := promised(), promised(copying(func(f *volume.From) {
-		f.At = copysource.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceGone, Message: "deleted"}}
+		f.At = placement.CopyLocation{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceGone, Message: "deleted"}}
 	}))
 	if plain.Reports(here) || plain.Reports(other) {
 		t.Error("a member reports on a promise that it does not have")

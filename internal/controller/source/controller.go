@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
 )
@@ -60,15 +61,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, urgency.Handler(route.ItselfIf(concerns))).
-		Watches(&corev1.PersistentVolumeClaim{}, urgency.Handler(r.ofClaim), builder.WithPredicates(route.SinceStart())).
-		Watches(&corev1.PersistentVolume{}, urgency.Handler(r.ofVolume), builder.WithPredicates(route.SinceStart())).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, urgency.Handler(r.ofSnapshot))).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, urgency.Handler(r.ofSnapshot))).
-		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(route.Concerning(never))).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
+		Watches(&corev1.PersistentVolumeClaim{}, urgency.Handler(route.ItselfIf(unboundWithDataSource))).
+		Watches(&corev1.PersistentVolumeClaim{}, urgency.Handler(r.claimToClones), builder.WithPredicates(route.SinceStart())).
+		Watches(&corev1.PersistentVolume{}, urgency.Handler(r.volumeToClones), builder.WithPredicates(route.SinceStart())).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, urgency.Handler(r.snapshotToClaims))).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, urgency.Handler(r.snapshotToClaims))).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.classToWaitingClaims)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.Concerning(ignoreUpdates))).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.namespaceToWaitingClaims), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(settling.Reconciler(r))
@@ -76,25 +77,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile selects the member for one claim.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.NamespacedName)
+	o, err := r.observeClaim(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decide(o)
+	d := decideNodeSelection(o)
 	if !d.write {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, r.annotate(ctx, o.claim, d)
+	return reconcile.Result{}, r.annotateClaim(ctx, o.claim, d)
 }
 
-// annotate writes the selected node and the record of the data source.
-func (r *Reconciler) annotate(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
+// annotateClaim writes the selected node and the record of the data source.
+func (r *Reconciler) annotateClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
 	after := claim.DeepCopy()
 	if after.Annotations == nil {
 		after.Annotations = map[string]string{}
 	}
 	switch {
-	case d.remove:
+	case d.removeSelection:
 		delete(after.Annotations, route.AnnSelectedNode)
 		delete(after.Annotations, v1alpha1.AnnotationSteeredTo)
 	case d.node != "":
@@ -107,10 +108,10 @@ func (r *Reconciler) annotate(ctx context.Context, claim *corev1.PersistentVolum
 	return r.root.AnnotateClaim(ctx, actor, claim, after)
 }
 
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (observed, error) {
 	var o observed
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
-	if err != nil || claim == nil || !concerns(claim) {
+	if err != nil || claim == nil || !unboundWithDataSource(claim) {
 		return o, err
 	}
 	o.claim = claim
@@ -127,7 +128,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err != nil {
 		return o, err
 	}
-	o.members, _ = registered.Split(all)
+	o.members, _ = placement.SplitLeaving(all)
 	pods, err := index.PodsOfClaim(ctx, r.Client, key)
 	for i := range pods {
 		if pods[i].Spec.NodeName == "" && pods[i].DeletionTimestamp == nil {
@@ -137,53 +138,53 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// concerns reports whether a claim has a data source and names no volume.
-func concerns(claim *corev1.PersistentVolumeClaim) bool {
+// unboundWithDataSource reports whether a claim has a data source and names no volume.
+func unboundWithDataSource(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && datasource.Has(claim)
 }
 
-// ofClaim enqueues the claims whose data source is the claim.
-func (r *Reconciler) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
-	return r.clones(ctx, client.ObjectKeyFromObject(claim))
+// claimToClones enqueues the claims whose data source is the claim.
+func (r *Reconciler) claimToClones(ctx context.Context, claim client.Object) []reconcile.Request {
+	return r.requestsForClones(ctx, client.ObjectKeyFromObject(claim))
 }
 
-// ofVolume enqueues the claims whose data source is the volume's claim.
-func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+// volumeToClones enqueues the claims whose data source is the volume's claim.
+func (r *Reconciler) volumeToClones(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.ProvisionerName && !hostpv.IsPromise(pv) {
 		return nil
 	}
-	return r.clones(ctx, hostpv.ClaimKey(pv))
+	return r.requestsForClones(ctx, hostpv.ClaimKey(pv))
 }
 
-// ofSnapshot enqueues the claims whose data source is a VolumeSnapshot. For a
+// snapshotToClaims enqueues the claims whose data source is a VolumeSnapshot. For a
 // VolumeSnapshotContent, it uses the content's VolumeSnapshot.
-func (r *Reconciler) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *Reconciler) snapshotToClaims(ctx context.Context, obj client.Object) []reconcile.Request {
 	claims, err := index.RestoresOf(ctx, r.Client, index.SnapshotNamed(obj))
-	return route.RequestsFor(ctx, claims, err, concerns)
+	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }
 
-func (r *Reconciler) clones(ctx context.Context, source types.NamespacedName) []reconcile.Request {
+func (r *Reconciler) requestsForClones(ctx context.Context, source types.NamespacedName) []reconcile.Request {
 	claims, err := index.ClaimsFrom(ctx, r.Client, source.Namespace, datasource.ClaimKey(source.Name))
-	return route.RequestsFor(ctx, claims, err, concerns)
+	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }
 
-func (r *Reconciler) ofClass(ctx context.Context, class client.Object) []reconcile.Request {
+func (r *Reconciler) classToWaitingClaims(ctx context.Context, class client.Object) []reconcile.Request {
 	claims, err := index.WaitingForClass(ctx, r.Client, class.GetName())
-	return route.RequestsFor(ctx, claims, err, concerns)
+	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }
 
-// inNamespace enqueues the waiting claims with a data source in a namespace.
-func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+// namespaceToWaitingClaims enqueues the waiting claims with a data source in a namespace.
+func (r *Reconciler) namespaceToWaitingClaims(ctx context.Context, namespace client.Object) []reconcile.Request {
 	claims, err := index.WaitingIn(ctx, r.Client, namespace.GetName())
-	return route.RequestsFor(ctx, claims, err, concerns)
+	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }
 
-// never is the filter that ignores all updates, because only the existence of a Node matters.
-func never(_, _ client.Object) bool { return false }
+// ignoreUpdates is the filter that ignores all updates, because only the existence of a Node matters.
+func ignoreUpdates(_, _ client.Object) bool { return false }
 
-// all enqueues all waiting claims with a data source.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+// objectToWaitingClaims enqueues all waiting claims with a data source.
+func (r *Reconciler) objectToWaitingClaims(ctx context.Context, _ client.Object) []reconcile.Request {
 	claims, err := index.Waiting(ctx, r.Client)
-	return route.RequestsFor(ctx, claims, err, concerns)
+	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }

@@ -9,13 +9,11 @@ import (
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -23,8 +21,8 @@ import (
 type observed struct {
 	claim   *corev1.PersistentVolumeClaim
 	class   *storagev1.StorageClass
-	source  *copysource.Source
-	members []registered.Member
+	source  *placement.CopySource
+	members []placement.Candidate
 	// namespace is the claim's namespace.
 	namespace placement.Namespace
 	// pods are the Pods that use the claim and are not bound to a node.
@@ -35,12 +33,12 @@ type observed struct {
 type decision struct {
 	write bool
 	// node is the node to select. If it is empty, the selection stays, unless remove is set.
-	node   string
-	remove bool
-	record *datasource.Record
+	node            string
+	removeSelection bool
+	record          *datasource.Record
 }
 
-func decide(o observed) decision {
+func decideNodeSelection(o observed) decision {
 	if o.claim == nil || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "" || o.source == nil || !hostclass.Own(o.class) {
 		return decision{}
 	}
@@ -51,29 +49,29 @@ func decide(o observed) decision {
 	at := o.source.Locate(o.claim)
 	switch {
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
-		if at.ClusterID == "" || hostpv.PromiseRefusal(o.claim, o.class) != nil || o.recorded(at.Record) {
+		if at.ClusterID == "" || hostpv.PromiseRefusal(o.claim, o.class) != nil || o.sourceRecorded(at.Record) {
 			return decision{}
 		}
 		return decision{write: true, record: &at.Record}
 	case !hostclass.WaitsForConsumer(o.class):
 		return decision{}
 	case !o.source.Of.Placed():
-		return o.populated()
+		return o.selectForPopulator()
 	case at.ClusterID == "":
-		return o.unregistered()
+		return o.unselectUnregistered()
 	}
-	return o.follow(at.Record)
+	return o.followDataSource(at.Record)
 }
 
-// follow selects the member that has the data source.
-func (o observed) follow(record datasource.Record) decision {
-	i := slices.IndexFunc(o.members, func(m registered.Member) bool { return m.ClusterID == record.ClusterID && m.Node != nil })
+// followDataSource selects the member that has the data source.
+func (o observed) followDataSource(record datasource.Record) decision {
+	i := slices.IndexFunc(o.members, func(m placement.Candidate) bool { return m.ClusterID == record.ClusterID && m.Node != nil })
 	if i < 0 {
-		return o.unregistered()
+		return o.unselectUnregistered()
 	}
 	node := o.members[i].NodeName
-	steered := o.recorded(record) && o.claim.Annotations[v1alpha1.AnnotationSteeredTo] == node
-	if steered && (o.selected() == node || o.selected() == "" && slices.ContainsFunc(o.pods, lostNomination)) {
+	steered := o.sourceRecorded(record) && o.claim.Annotations[v1alpha1.AnnotationSteeredTo] == node
+	if steered && (o.selectedNode() == node || o.selectedNode() == "" && slices.ContainsFunc(o.pods, lostNomination)) {
 		return decision{}
 	}
 	return decision{write: true, node: node, record: &record}
@@ -83,59 +81,54 @@ func (o observed) follow(record datasource.Record) decision {
 // of its claim. The scheduler notices this only if the node is not selected again before its next attempt.
 func lostNomination(pod corev1.Pod) bool { return podstatus.NominationLost(&pod) }
 
-// unregistered removes the selected node if this controller selected it and no registration has the
+// unselectUnregistered removes the selected node if this controller selected it and no registration has the
 // node anymore, because the scheduler could then never use it.
-func (o observed) unregistered() decision {
+func (o observed) unselectUnregistered() decision {
 	node := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
-	if node == "" || node != o.selected() || slices.ContainsFunc(o.members, func(m registered.Member) bool { return m.NodeName == node }) {
+	if node == "" || node != o.selectedNode() || slices.ContainsFunc(o.members, func(m placement.Candidate) bool { return m.NodeName == node }) {
 		return decision{}
 	}
-	return decision{write: true, remove: true}
+	return decision{write: true, removeSelection: true}
 }
 
-// populated handles a data source that only a populator can read. If the scheduler chose a member
+// selectForPopulator handles a data source that only a populator can read. If the scheduler chose a member
 // that cannot create the claim, for example because its registration does not list the source's
 // kind, populated selects a member that can.
-func (o observed) populated() decision {
-	var chosen *registered.Member
-	var able []registered.Member
-	for i := range o.members {
-		m := &o.members[i]
-		if m.NodeName == o.selected() {
-			chosen = m
+func (o observed) selectForPopulator() decision {
+	query := placement.Query{Namespace: o.namespace, Claims: []placement.ClaimNeed{{Class: o.class, Source: &o.source.Of}}, Pods: o.pods}
+	var chosen *placement.Verdict
+	var able []placement.Verdict
+	for _, v := range placement.Survey(query, o.members) {
+		if v.NodeName == o.selectedNode() {
+			chosen = &v
 		}
-		if m.Node != nil && o.suits(*m) {
-			able = append(able, *m)
+		if v.Node != nil && v.RuleObstacle == nil {
+			able = append(able, v)
 		}
 	}
 	// The PV controller records the provisioner once a node is selected. Before that, only the
 	// scheduler may select a node.
 	requested := o.claim.Annotations[volumehelpers.AnnStorageProvisioner] == v1alpha1.ProvisionerName
-	if !requested || chosen == nil || len(able) == 0 || o.suits(*chosen) {
+	if !requested || chosen == nil || len(able) == 0 || chosen.RuleObstacle == nil {
 		return decision{}
 	}
-	slices.SortFunc(able, func(a, b registered.Member) int {
-		return cmp.Or(cmp.Compare(runs(b, o.pods), runs(a, o.pods)), cmp.Compare(a.Registration, b.Registration))
+	slices.SortFunc(able, func(a, b placement.Verdict) int {
+		return cmp.Or(cmp.Compare(rankByRunningPods(b), rankByRunningPods(a)), cmp.Compare(a.Registration, b.Registration))
 	})
 	return decision{write: true, node: able[0].NodeName}
 }
 
-// suits reports whether a member's registration lists the data source's kind and admits the claim.
-func (o observed) suits(m registered.Member) bool {
-	return m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: &o.source.Of}).Refusal == nil
-}
-
-// runs returns 1 if the Pods can run on the member's node, and 0 otherwise.
-func runs(m registered.Member, pods []corev1.Pod) int {
-	if m.Connected && m.MayRun(pods...) {
+// rankByRunningPods returns 1 if the Pods can run on the member's node, and 0 otherwise.
+func rankByRunningPods(v placement.Verdict) int {
+	if v.Connected && v.Schedulable {
 		return 1
 	}
 	return 0
 }
 
-func (o observed) selected() string { return o.claim.Annotations[route.AnnSelectedNode] }
+func (o observed) selectedNode() string { return o.claim.Annotations[route.AnnSelectedNode] }
 
-func (o observed) recorded(record datasource.Record) bool {
+func (o observed) sourceRecorded(record datasource.Record) bool {
 	has, ok := datasource.RecordOf(o.claim)
 	return ok && has == record
 }

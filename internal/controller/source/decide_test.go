@@ -11,12 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -31,8 +29,8 @@ func seen(change ...func(*observed)) observed {
 		claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "copy", Annotations: map[string]string{}}},
 		class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)},
-		source:  &copysource.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})},
-		members: []registered.Member{member("a"), member("b"), member("c", image)},
+		source:  &placement.CopySource{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})},
+		members: []placement.Candidate{member("a"), member("b"), member("c", image)},
 	}
 	o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 	for _, c := range change {
@@ -42,13 +40,13 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-func member(name string, change ...func(*v1alpha1.ClusterRegistration)) registered.Member {
+func member(name string, change ...func(*v1alpha1.ClusterRegistration)) placement.Candidate {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Spec.Node.Name, cr.Status.ClusterID = "node-"+name, "id-"+name
 	for _, c := range change {
 		c(cr)
 	}
-	return registered.Member{Member: placement.MemberOf(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: registered.Connection{Connected: true}}
+	return placement.Candidate{Member: placement.MemberOf(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: placement.Connection{Connected: true}}
 }
 
 // image makes a registration list kind Image, which only a populator can read.
@@ -94,7 +92,7 @@ func promises(o *observed) {
 
 func without(name string) func(*observed) {
 	return func(o *observed) {
-		var left []registered.Member
+		var left []placement.Candidate
 		for _, m := range o.members {
 			if m.Registration != name {
 				left = append(left, m)
@@ -121,10 +119,10 @@ func TestDecide(t *testing.T) {
 		"somebody else removed the selected node":                                      {seen(steered("node-b"), selected("")), goes},
 		"a Pod lost its nomination, and the claim was never steered":                   {seen(lost), goes},
 		"a Pod lost its nomination, and the scheduler chose another member":            {seen(steered("node-b"), selected("node-a"), lost), goes},
-		"the source's member is not connected":                                         {seen(func(o *observed) { o.members[1].Connection = registered.Connection{} }), goes},
+		"the source's member is not connected":                                         {seen(func(o *observed) { o.members[1].Connection = placement.Connection{} }), goes},
 		"the source's member has no node":                                              {seen(func(o *observed) { o.members[1].Node = nil }), decision{}},
 		"the source's member is not registered":                                        {seen(without("b")), decision{}},
-		"the source's member was selected, and then deregistered":                      {seen(steered("node-b"), without("b")), decision{write: true, remove: true}},
+		"the source's member was selected, and then deregistered":                      {seen(steered("node-b"), without("b")), decision{write: true, removeSelection: true}},
 		"the source was deleted after its member was selected":                         {seen(steered("node-b"), func(o *observed) { o.source.Claim = nil }), decision{}},
 		"the source was re-created after another member was selected":                  {seen(steered("node-a"), func(o *observed) { o.source.Claim.UID = "newer" }), decision{}},
 		"the source is not bound":                                                      {seen(selected("node-a"), func(o *observed) { o.source.Claim.Spec.VolumeName = "" }), decision{}},
@@ -148,7 +146,7 @@ func TestDecide(t *testing.T) {
 		"a populator's source, and a host node is selected":                                   {seen(ofImage, selected("worker-1"), requested), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
+			if diff := cmp.Diff(tc.want, decideNodeSelection(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

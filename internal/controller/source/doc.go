@@ -20,7 +20,7 @@
 // member whose registration lists the source's kind. source then selects another member only if the
 // scheduler chose one whose registration does not.
 //
-// source reports nothing. host_claim reports on the claim, based on the same copysource.Source.
+// source reports nothing. host_claim reports on the claim, based on the same placement.CopySource.
 // source ignores claims that are placed in a member. root_pvc places a claim only in the recorded
 // member, and recovery never moves it. The other claims of its Pod follow it.
 package source

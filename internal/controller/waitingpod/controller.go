@@ -40,9 +40,9 @@ const (
 
 	// workers is the number of concurrent reconciles. Each makes a few cached reads.
 	workers = 2
-	// aroundPause batches changes that concern all waiting Pods. Capacities may change every two
+	// batchInterval batches changes that concern all waiting Pods. Capacities may change every two
 	// seconds.
-	aroundPause = 2 * time.Second
+	batchInterval = 2 * time.Second
 )
 
 // Reconciler reports on Pods that wait for a node, or that are on a host node, which cannot mount a
@@ -60,8 +60,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 
 	root *guarded.Root
-	// waiting contains the Pods to enqueue when a Node, a capacity or a registration changes.
-	waiting sync.Map // types.NamespacedName -> struct{}
+	// waitingPods contains the Pods to enqueue when a Node, a capacity or a registration changes.
+	waitingPods sync.Map // types.NamespacedName -> struct{}
 }
 
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims;persistentvolumes;nodes,verbs=get;list;watch
@@ -75,16 +75,16 @@ type Reconciler struct {
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
-	around := route.After(aroundPause, r.all)
+	around := route.After(batchInterval, r.objectToWaitingPods)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.Pod{}, route.After(urgency.Lull, r.ofPod)).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.ofClaim), builder.WithPredicates(route.SinceStart())).
+		Watches(&corev1.Pod{}, route.After(urgency.Lull, r.podToRequest)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.claimToPods), builder.WithPredicates(route.SinceStart())).
 		Watches(&corev1.Node{}, around, builder.WithPredicates(route.Concerning(changedForPods))).
 		Watches(&storagev1.CSIStorageCapacity{}, around).
 		Watches(&corev1.Namespace{}, around, builder.WithPredicates(route.Concerning(route.Relabelled))).
 		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
-		WatchesRawSource(r.Classes.OffersLater(func(ctx context.Context, _ string) []reconcile.Request { return r.all(ctx, nil) })).
+		WatchesRawSource(r.Classes.OffersLater(func(ctx context.Context, _ string) []reconcile.Request { return r.objectToWaitingPods(ctx, nil) })).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(settling.Reconciler(r))
@@ -92,11 +92,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile checks one Pod.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.NamespacedName)
+	o, err := r.observePod(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decide(o)
+	d := decidePodProblem(o)
 	if o.pod == nil {
 		return reconcile.Result{}, nil
 	}
@@ -109,30 +109,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if d.problem != nil && (was == nil || was.Reason != d.problem.Reason) {
-		r.eventWaits(o.pod, d.problem)
+		r.emitPodWaits(o.pod, d.problem)
 	}
 	return reconcile.Result{RequeueAfter: d.again}, nil
 }
 
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{now: r.Clock.Now(), has: r.Classes.Has}
+func (r *Reconciler) observePod(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{now: r.Clock.Now(), memberHasClass: r.Classes.Has}
 	var err error
 	if o.pod, err = index.Find[corev1.Pod](ctx, r.Client, key); err != nil {
 		return o, err
 	}
 	if o.pod == nil || o.pod.DeletionTimestamp != nil {
-		r.waiting.Delete(key)
+		r.waitingPods.Delete(key)
 		return o, nil
 	}
-	if o.onHost, err = r.onHost(ctx, o.pod); err != nil {
+	if o.onHostNode, err = r.isOnHostNode(ctx, o.pod); err != nil {
 		return o, err
 	}
-	if o.pod.Spec.NodeName != "" && !o.onHost {
-		r.waiting.Delete(key)
+	if o.pod.Spec.NodeName != "" && !o.onHostNode {
+		r.waitingPods.Delete(key)
 		return o, nil
 	}
 	for _, name := range podspec.ClaimNames(o.pod) {
-		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
+		claim, err := r.observeClaim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
 		if err != nil {
 			return o, err
 		}
@@ -140,16 +140,16 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 			o.claims = append(o.claims, *claim)
 		}
 	}
-	if !o.waits() {
-		r.waiting.Delete(key)
+	if !o.podWaitsForNode() {
+		r.waitingPods.Delete(key)
 		return o, nil
 	}
 	// Store the Pod before Nodes, capacities and registrations are read, so that no change is
 	// missed. If a Node begins to suit a Pod without claims, the scheduler's next attempt changes the Pod.
 	if len(o.claims) > 0 {
-		r.waiting.Store(key, struct{}{})
+		r.waitingPods.Store(key, struct{}{})
 	}
-	if _, unschedulable := unschedulableSince(o.pod); unschedulable || ofOneMember(o.claimProblem()) {
+	if _, unschedulable := unschedulableSince(o.pod); unschedulable || isRuleOfOneMember(o.claimProblem()) {
 		if o.namespace, err = index.Namespace(ctx, r.Client, key.Namespace); err != nil {
 			return o, err
 		}
@@ -158,8 +158,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// onHost reports whether the Pod is on a host node.
-func (r *Reconciler) onHost(ctx context.Context, pod *corev1.Pod) (bool, error) {
+// isOnHostNode reports whether the Pod is on a host node.
+func (r *Reconciler) isOnHostNode(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if pod.Spec.NodeName == "" {
 		return false, nil
 	}
@@ -167,13 +167,13 @@ func (r *Reconciler) onHost(ctx context.Context, pod *corev1.Pod) (bool, error) 
 	return node != nil && !nodes.IsVirtual(node), err
 }
 
-// claim observes a claim. It returns nil if Xylem does not provision it.
-func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*claimSeen, error) {
+// observeClaim observes a claim. It returns nil if Xylem does not provision it.
+func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (*observedClaim, error) {
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
 	if err != nil || claim == nil {
 		return nil, err
 	}
-	c := &claimSeen{claim: claim}
+	c := &observedClaim{claim: claim}
 	name := claim.Spec.VolumeName
 	if name != "" {
 		if c.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil {
@@ -200,41 +200,41 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	if hostclass.Mirrors(class) {
 		c.class = class
 		if record, recorded := datasource.RecordOf(claim); recorded {
-			c.source = record.ClusterID
+			c.sourceClusterID = record.ClusterID
 		}
 	}
 	return c, nil
 }
 
-// ofPod enqueues a Pod that is not on a virtual node or still reports a problem, if it has claims or if
+// podToRequest enqueues a Pod that is not on a virtual node or still reports a problem, if it has claims or if
 // rules exclude virtual nodes.
-func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *Reconciler) podToRequest(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || len(podspec.ClaimNames(pod)) == 0 && len(excludingRules(pod)) == 0 && lastShown(pod) == nil || !r.concerns(ctx, pod) {
+	if !ok || len(podspec.ClaimNames(pod)) == 0 && len(excludingRules(pod)) == 0 && lastShownCondition(pod) == nil || !r.mayNeedReport(ctx, pod) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pod)}}
 }
 
-// concerns reports whether a problem of the Pod may have to be reported or removed.
-func (r *Reconciler) concerns(ctx context.Context, pod *corev1.Pod) bool {
-	if pod.Spec.NodeName == "" || lastShown(pod) != nil {
+// mayNeedReport reports whether a problem of the Pod may have to be reported or removed.
+func (r *Reconciler) mayNeedReport(ctx context.Context, pod *corev1.Pod) bool {
+	if pod.Spec.NodeName == "" || lastShownCondition(pod) != nil {
 		return true
 	}
-	onHost, err := r.onHost(ctx, pod)
+	onHost, err := r.isOnHostNode(ctx, pod)
 	return err != nil || onHost
 }
 
-// ofClaim enqueues the Pods that wait for a claim or cannot reach its volume.
-func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+// claimToPods enqueues the Pods that wait for a claim or cannot reach its volume.
+func (r *Reconciler) claimToPods(ctx context.Context, obj client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(obj))
-	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return r.concerns(ctx, pod) })
+	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return r.mayNeedReport(ctx, pod) })
 }
 
-// all enqueues all Pods that wait.
-func (r *Reconciler) all(context.Context, client.Object) []reconcile.Request {
+// objectToWaitingPods enqueues all Pods that wait.
+func (r *Reconciler) objectToWaitingPods(context.Context, client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	r.waiting.Range(func(key, _ any) bool {
+	r.waitingPods.Range(func(key, _ any) bool {
 		if name, ok := key.(types.NamespacedName); ok {
 			requests = append(requests, reconcile.Request{NamespacedName: name})
 		}

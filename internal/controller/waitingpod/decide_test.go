@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -41,7 +40,7 @@ func seen(change ...func(*observed)) observed {
 			}}},
 		},
 		namespace: placement.Namespace{Name: "shop", Known: true},
-		claims: []claimSeen{{
+		claims: []observedClaim{{
 			claim: &corev1.PersistentVolumeClaim{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"},
 				Spec: corev1.PersistentVolumeClaimSpec{
@@ -51,9 +50,9 @@ func seen(change ...func(*observed)) observed {
 			},
 			class: class,
 		}},
-		members: []registered.Member{there("a"), there("b")},
-		has:     func(string, string) bool { return false },
-		now:     now,
+		members:        []placement.Candidate{there("a"), there("b")},
+		memberHasClass: func(string, string) bool { return false },
+		now:            now,
 	}
 	for _, f := range change {
 		f(&o)
@@ -62,7 +61,7 @@ func seen(change ...func(*observed)) observed {
 }
 
 // there returns a connected member with 100Gi of class "fast".
-func there(name string) registered.Member {
+func there(name string) placement.Candidate {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Status.ClusterID = "id-" + name
 	node := &corev1.Node{
@@ -71,14 +70,14 @@ func there(name string) registered.Member {
 		}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
 	}
-	return registered.Member{
-		Member: placement.MemberOf(cr, node), Connection: registered.Connection{Connected: true},
+	return placement.Candidate{
+		Member: placement.MemberOf(cr, node), Connection: placement.Connection{Connected: true},
 		Largest: map[string]resource.Quantity{"fast": *resource.NewQuantity(100*gib, resource.BinarySI)},
 	}
 }
 
 // each applies change to every member.
-func each(change func(*registered.Member)) func(*observed) {
+func each(change func(*placement.Candidate)) func(*observed) {
 	return func(o *observed) {
 		for i := range o.members {
 			change(&o.members[i])
@@ -86,7 +85,7 @@ func each(change func(*registered.Member)) func(*observed) {
 	}
 }
 
-func away(m *registered.Member) {
+func away(m *placement.Candidate) {
 	m.Connected = false
 	m.Node.Status.Conditions = []corev1.NodeCondition{{
 		Type: v1alpha1.NodeMemberAway, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonUnreachable, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
@@ -94,7 +93,7 @@ func away(m *registered.Member) {
 }
 
 // repelsAll makes all nodes of the member cordoned or tainted.
-func repelsAll(m *registered.Member) {
+func repelsAll(m *placement.Candidate) {
 	m.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonNoUsableNodes}}
 }
 
@@ -130,7 +129,7 @@ func problem(kind corev1.PersistentVolumeClaimConditionType, reason string) func
 func excludes(message string) func(*observed) {
 	return func(o *observed) {
 		o.pod.Status.Conditions[0].Message = "0/3 nodes are available: " + message + "."
-		each(func(m *registered.Member) {
+		each(func(m *placement.Candidate) {
 			m.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		})(o)
 	}
@@ -181,7 +180,7 @@ func noTolerations(o *observed) { o.pod.Spec.Tolerations = nil }
 func pod(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(o.pod) } }
 
 // onHost binds the Pod to a host node.
-func onHost(o *observed) { o.pod.Spec.NodeName, o.onHost = "worker-1", true }
+func onHost(o *observed) { o.pod.Spec.NodeName, o.onHostNode = "worker-1", true }
 
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -199,7 +198,7 @@ func TestDecide(t *testing.T) {
 		"not processed by a scheduler yet":          {observed: seen(noTolerations, func(o *observed) { o.pod.Status.Conditions = nil })},
 		"unschedulable for only two seconds": {
 			observed: seen(noTolerations, scheduled(func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(now.Add(-2 * time.Second)) })),
-			again:    patience - 2*time.Second,
+			again:    unschedulableGrace - 2*time.Second,
 		},
 
 		"on a host node": {
@@ -270,12 +269,12 @@ func TestDecide(t *testing.T) {
 			o.members[1].Largest["fast"] = *resource.NewQuantity(1<<63-1, resource.BinarySI)
 		})},
 		"a class that no member has": {
-			observed: seen(each(func(m *registered.Member) { m.Largest = nil })), reason: v1alpha1.ReasonNotOffered,
+			observed: seen(each(func(m *placement.Candidate) { m.Largest = nil })), reason: v1alpha1.ReasonNotOffered,
 			says: []string{`member "a" has no StorageClass "fast"`, "spec.storage.classes"},
 		},
 		"a class without capacity in the host": {
-			observed: seen(each(func(m *registered.Member) { m.Largest = nil }), func(o *observed) {
-				o.has = func(_, class string) bool { return class == "fast" }
+			observed: seen(each(func(m *placement.Candidate) { m.Largest = nil }), func(o *observed) {
+				o.memberHasClass = func(_, class string) bool { return class == "fast" }
 			}),
 			reason: v1alpha1.ReasonCapacityUnpublished, says: []string{`member "a" has no CSIStorageCapacity in the host for class "fast"`, "kubectl describe clusterregistration b"},
 		},
@@ -298,7 +297,7 @@ func TestDecide(t *testing.T) {
 			reason:   v1alpha1.ReasonNodeSelectorMismatch,
 		},
 		"all members are cordoned": {
-			observed: seen(each(func(m *registered.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
+			observed: seen(each(func(m *placement.Candidate) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
 			says: []string{"kubectl uncordon kosmos-a"},
 		},
 		"all nodes in the members are cordoned or tainted": {
@@ -311,7 +310,7 @@ func TestDecide(t *testing.T) {
 			}),
 		},
 		"no node in the members is Ready": {
-			observed: seen(each(func(m *registered.Member) {
+			observed: seen(each(func(m *placement.Candidate) {
 				away(m)
 				m.Connected, m.Node.Status.Conditions[0].Reason = true, v1alpha1.ReasonNoReadyNodes
 			})),
@@ -330,7 +329,7 @@ func TestDecide(t *testing.T) {
 			says: []string{`the Pod cannot run where its claim "data" is: member "a" is being deregistered, and is not connected`},
 		},
 		"the members have no CSINode": {
-			observed: seen(each(func(m *registered.Member) {
+			observed: seen(each(func(m *placement.Candidate) {
 				m.Node.Status.Conditions = append(m.Node.Status.Conditions, corev1.NodeCondition{
 					Type: v1alpha1.NodeCSINode, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonCSINodeNameTaken, Message: "as reported",
 				})
@@ -405,7 +404,7 @@ func TestDecide(t *testing.T) {
 			reason:   v1alpha1.ReasonNotScheduled, says: []string{"because it is cordoned"},
 		},
 		"the claim is selected for a member that is cordoned, and no other member can run the Pod": {
-			observed: seen(selects("a"), each(func(m *registered.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
+			observed: seen(selects("a"), each(func(m *placement.Candidate) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
 		},
 		"the claim is selected for a member that can run the Pod":         {observed: seen(selects("a"))},
 		"the claim is selected for a member that is no longer registered": {observed: seen(selects("c"))},
@@ -464,7 +463,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.observed)
+			got := decidePodProblem(tc.observed)
 			if got.again != tc.again {
 				t.Errorf("the next check is after %s, want %s", got.again, tc.again)
 			}

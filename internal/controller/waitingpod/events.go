@@ -6,7 +6,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// eventWaits reports on a Pod why it has no node.
-func (r *Reconciler) eventWaits(pod *corev1.Pod, problem *mirror.Refusal) {
+// emitPodWaits reports on a Pod why it has no node.
+func (r *Reconciler) emitPodWaits(pod *corev1.Pod, problem *mirror.Refusal) {
 	r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, problem.Reason, "Place", "%s", problem.Message)
 }

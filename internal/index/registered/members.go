@@ -19,56 +19,33 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// Member describes a registered member, according to the host's objects.
-type Member struct {
-	placement.Member
-	Connection
-	// Largest contains the maximum volume size of each class that the member offers.
-	Largest map[string]resource.Quantity
-}
-
-// Connection is the state of a registration's Connected condition. A member is Connecting until the
-// manager's first attempt to connect has ended.
-type Connection struct{ Connected, Connecting bool }
-
 // Members returns the members of all registrations, including those that are Leaving and those
 // without a Node. namespace is the manager's namespace, which contains the CSIStorageCapacities.
-func Members(ctx context.Context, r client.Reader, namespace string) ([]Member, error) {
+func Members(ctx context.Context, r client.Reader, namespace string) ([]placement.Candidate, error) {
 	largest, err := Largest(ctx, r, namespace)
 	if err != nil {
 		return nil, err
 	}
-	var members []Member
+	var members []placement.Candidate
 	for each, err := range registrations(ctx, r) {
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, Member{each.member(), ConnectionOf(each.ClusterRegistration), largest[each.Status.ClusterID]})
+		members = append(members, each.candidate(largest))
 	}
 	return members, nil
 }
 
-// Split separates the members that stay from those that are Leaving.
-func Split(members []Member) (staying, leaving []Member) {
-	for _, m := range members {
-		if m.Leaving {
-			leaving = append(leaving, m)
-		} else {
-			staying = append(staying, m)
-		}
-	}
-	return staying, leaving
-}
-
-// WithNodes returns the members of all registrations that have a virtual node.
-func WithNodes(ctx context.Context, r client.Reader) ([]placement.Member, error) {
-	var members []placement.Member
+// WithNodes returns the members of all registrations that have a virtual node, without the capacity that they
+// offer.
+func WithNodes(ctx context.Context, r client.Reader) ([]placement.Candidate, error) {
+	var members []placement.Candidate
 	for each, err := range registrations(ctx, r) {
 		if err != nil {
 			return nil, err
 		}
 		if each.node != nil && each.node.Labels[v1alpha1.LabelCluster] == each.Name {
-			members = append(members, each.member())
+			members = append(members, each.candidate(nil))
 		}
 	}
 	return members, nil
@@ -89,8 +66,10 @@ type registration struct {
 	node *corev1.Node
 }
 
-func (r registration) member() placement.Member {
-	return placement.MemberOf(r.ClusterRegistration, r.node)
+func (r registration) candidate(largest map[string]map[string]resource.Quantity) placement.Candidate {
+	return placement.Candidate{
+		Member: placement.MemberOf(r.ClusterRegistration, r.node), Connection: ConnectionOf(r.ClusterRegistration), Largest: largest[r.Status.ClusterID],
+	}
 }
 
 func registrations(ctx context.Context, r client.Reader) iter.Seq2[registration, error] {
@@ -114,9 +93,9 @@ func registrations(ctx context.Context, r client.Reader) iter.Seq2[registration,
 }
 
 // ConnectionOf returns the connection that a registration reports.
-func ConnectionOf(cr *v1alpha1.ClusterRegistration) Connection {
+func ConnectionOf(cr *v1alpha1.ClusterRegistration) placement.Connection {
 	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
-	return Connection{
+	return placement.Connection{
 		Connected:  c != nil && c.Status == metav1.ConditionTrue,
 		Connecting: c == nil || c.Reason == v1alpha1.ReasonConnecting || c.Reason == v1alpha1.ReasonWaitingForFence,
 	}
@@ -127,7 +106,7 @@ type Registration struct {
 	generation int64
 	cluster    string
 	leaving    bool
-	connection Connection
+	connection placement.Connection
 }
 
 // RegistrationOf returns the Registration of a ClusterRegistration.
@@ -143,9 +122,13 @@ func Largest(ctx context.Context, r client.Reader, namespace string) (map[string
 	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)
 	}
+	return largestIn(list.Items), nil
+}
+
+func largestIn(capacities []storagev1.CSIStorageCapacity) map[string]map[string]resource.Quantity {
 	found := map[string]map[string]resource.Quantity{}
-	for i := range list.Items {
-		c := &list.Items[i]
+	for i := range capacities {
+		c := &capacities[i]
 		cluster := c.Labels[v1alpha1.LabelClusterID]
 		if found[cluster] == nil {
 			found[cluster] = map[string]resource.Quantity{}
@@ -154,5 +137,5 @@ func Largest(ctx context.Context, r client.Reader, namespace string) (map[string
 			found[cluster][c.StorageClassName] = *size
 		}
 	}
-	return found, nil
+	return found
 }

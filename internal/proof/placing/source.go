@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
@@ -46,12 +46,12 @@ func SourceHere(ctx context.Context, p proof.Prover, root *corev1.PersistentVolu
 
 // sourceOf reads live the host's objects for a root's data source. It returns nil if the root has
 // no data source.
-func sourceOf(ctx context.Context, p proof.Prover, root *corev1.PersistentVolumeClaim) (*copysource.Source, error) {
+func sourceOf(ctx context.Context, p proof.Prover, root *corev1.PersistentVolumeClaim) (*placement.CopySource, error) {
 	of, has := datasource.Of(root)
 	if !has || !of.IsSnapshot() || of.Namespace != "" {
 		return index.Source(ctx, p.Host, p.HostLive, nil, root) // not a snapshot
 	}
-	s := &copysource.Source{Of: of}
+	s := &placement.CopySource{Of: of}
 	var err error
 	if s.Snapshot, err = index.LiveSnapshot(ctx, p.HostLive, types.NamespacedName{Namespace: root.Namespace, Name: of.Name}); err != nil || s.Snapshot == nil {
 		return s, err
@@ -62,7 +62,7 @@ func sourceOf(ctx context.Context, p proof.Prover, root *corev1.PersistentVolume
 
 // claimHere proves that the leaf claim with the given name is the leaf of the claim to clone, and
 // is bound to its volume.
-func claimHere(ctx context.Context, p proof.Prover, key types.NamespacedName, at copysource.Location) (bool, error) {
+func claimHere(ctx context.Context, p proof.Prover, key types.NamespacedName, at placement.CopyLocation) (bool, error) {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, p.Live, p.HostID, key)
 	if err != nil {
 		return false, fmt.Errorf("read the leaf claim of claim %s: %w", key, err)
@@ -76,7 +76,7 @@ func claimHere(ctx context.Context, p proof.Prover, key types.NamespacedName, at
 
 // snapshotHere proves that the leaf VolumeSnapshot with the given name is the leaf of the snapshot
 // to restore, and that its content is the recorded one and is ready.
-func snapshotHere(ctx context.Context, p proof.Prover, key types.NamespacedName, at copysource.Location) (bool, error) {
+func snapshotHere(ctx context.Context, p proof.Prover, key types.NamespacedName, at placement.CopyLocation) (bool, error) {
 	leaf, err := index.LiveSnapshot(ctx, p.Live, key)
 	if err != nil || leaf == nil || leaf.DeletionTimestamp != nil {
 		return false, err

@@ -18,7 +18,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -102,12 +101,12 @@ func createdFrom(c *choices, s *volume.Observed) {
 	if !of.Placed() {
 		return
 	}
-	from.At = copysource.Location{Record: datasource.Record{ClusterID: member.ClusterID, UID: "golden-root"}, LeafVolume: "golden-pv", LeafUID: "golden-pv-uid"}
+	from.At = placement.CopyLocation{Record: datasource.Record{ClusterID: member.ClusterID, UID: "golden-root"}, LeafVolume: "golden-pv", LeafUID: "golden-pv-uid"}
 	from.Claim, from.Origin, from.Volume = &corev1.PersistentVolumeClaim{}, originOf("golden-root"), leafPV()
 	from.Claim.Spec.VolumeName, from.Claim.Status.Phase, from.Volume.UID = "golden-pv", corev1.ClaimBound, "golden-pv-uid"
 	switch kind {
 	case "not ready":
-		from.At = copysource.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
+		from.At = placement.CopyLocation{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
 	case "elsewhere":
 		from.At.ClusterID = "id39"
 	case "no leaf":

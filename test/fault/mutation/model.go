@@ -27,7 +27,7 @@ func ofClones() []Mutation {
 		{
 			Name: "copies-successor", Class: "a claim is created from another object that now has the source's name", Check: "TestClones",
 			Edits: []Edit{
-				{"internal/placement/copysource/source.go", "recorded && from.UID != record.UID", "recorded && from.UID == \"\" && record.UID != \"\""},
+				{"internal/placement/copysource.go", "recorded && from.UID != record.UID", "recorded && from.UID == \"\" && record.UID != \"\""},
 				{volumeSource, "record != from.At.Record", "record.ClusterID != from.At.ClusterID"},
 				{"internal/proof/placing/source.go", "record != at.Record", "record.ClusterID != at.ClusterID"},
 			},

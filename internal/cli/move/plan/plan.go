@@ -59,7 +59,7 @@ func New(ctx context.Context, h *host.Client, name, member string) (*record.Reco
 	if _, err := Fleet(all).Restored(r.From, r.To); err != nil {
 		return nil, err
 	}
-	if err := suits(ctx, h, r.CopyClaim(old), to); err != nil {
+	if err := suits(ctx, h, name, r.CopyClaim(old), to); err != nil {
 		return nil, err
 	}
 	return r, storage.Unused(ctx, h, "", name)

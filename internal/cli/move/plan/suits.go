@@ -16,13 +16,14 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/move/host"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// suits checks that a member has the class and the capacity for a claim, and admits the claim's
+// suits checks that a member has the class and the capacity for the copy of a claim, and admits the claim's
 // namespace.
-func suits(ctx context.Context, h *host.Client, claim *corev1.PersistentVolumeClaim, to *v1alpha1.ClusterRegistration) error {
+func suits(ctx context.Context, h *host.Client, name string, claim *corev1.PersistentVolumeClaim, to *v1alpha1.ClusterRegistration) error {
 	class, err := index.Find[storagev1.StorageClass](ctx, h, client.ObjectKey{Name: ptr.Deref(claim.Spec.StorageClassName, "")})
 	switch {
 	case err != nil:
@@ -40,37 +41,33 @@ func suits(ctx context.Context, h *host.Client, claim *corev1.PersistentVolumeCl
 	if err != nil {
 		return h.Explain(err)
 	}
-	answer := placement.MemberOf(to, node).Answer(placement.Request{Namespace: placement.NamespaceOf(claim.Namespace, namespace), Class: class})
-	if answer.Refusal != nil {
-		return fmt.Errorf("member %q cannot take the claim: %s", to.Name, answer.Refusal.Message)
-	}
 	var capacities storagev1.CSIStorageCapacityList
 	if err := h.List(ctx, &capacities); err != nil {
 		return h.Explain(fmt.Errorf("list CSIStorageCapacities: %w", err))
 	}
-	return enough(capacities.Items, class.Name, answer.Class, to.Name, node, claim.Spec.Resources.Requests[corev1.ResourceStorage])
-}
-
-// enough compares a size with the capacities that Xylem publishes, as the scheduler does.
-func enough(all []storagev1.CSIStorageCapacity, class, inMember, member string, node *corev1.Node, size resource.Quantity) error {
-	published := false
-	for i := range all {
-		c := &all[i]
-		topology, err := metav1.LabelSelectorAsSelector(c.NodeTopology)
-		if err != nil || c.StorageClassName != class || !topology.Matches(labels.Set(node.Labels)) {
-			continue
-		}
-		limit := cmp.Or(c.MaximumVolumeSize, c.Capacity)
-		if limit == nil {
-			continue
-		}
-		if limit.Cmp(size) < 0 {
-			return fmt.Errorf("member %q can create volumes of StorageClass %q only up to %s, but the copy needs %s. Free capacity in the member, or choose another member", member, class, limit, &size)
-		}
-		published = true
-	}
-	if !published {
-		return fmt.Errorf("member %q has no capacity for StorageClass %q of the host: the member lacks StorageClass %q, or has not reported capacity for that class yet. Create the class in the member, change spec.storage.classes of the member's registration, or choose another member", member, class, inMember)
+	query := placement.Query{Namespace: placement.NamespaceOf(claim.Namespace, namespace), Claims: []placement.ClaimNeed{{
+		Name: name, Class: class, Size: claim.Spec.Resources.Requests[corev1.ResourceStorage],
+	}}}
+	there := placement.Candidate{Member: placement.MemberOf(to, node), Connection: registered.ConnectionOf(to), Largest: largestOn(node, capacities.Items)}
+	if refusal := query.VerdictOn(there).Refusal(); refusal != nil {
+		return fmt.Errorf("member %q cannot take the claim: %s", to.Name, refusal.Message)
 	}
 	return nil
+}
+
+// largestOn returns the maximum volume size of each class on a virtual node, as the scheduler determines it.
+func largestOn(node *corev1.Node, capacities []storagev1.CSIStorageCapacity) map[string]resource.Quantity {
+	largest := map[string]resource.Quantity{}
+	for i := range capacities {
+		c := &capacities[i]
+		topology, err := metav1.LabelSelectorAsSelector(c.NodeTopology)
+		size := cmp.Or(c.MaximumVolumeSize, c.Capacity)
+		if err != nil || size == nil || !topology.Matches(labels.Set(node.Labels)) {
+			continue
+		}
+		if known, found := largest[c.StorageClassName]; !found || size.Cmp(known) < 0 {
+			largest[c.StorageClassName] = *size
+		}
+	}
+	return largest
 }

@@ -1,4 +1,4 @@
-package copysource
+package placement
 
 import (
 	"strings"
@@ -19,10 +19,10 @@ import (
 
 // restoreOf returns a claim that restores the snapshot golden, and the host's objects for its
 // source.
-func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.PersistentVolumeClaim, *Source) {
+func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *CopySource)) (*corev1.PersistentVolumeClaim, *CopySource) {
 	claim, _ := copyOf()
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "golden"}
-	s := &Source{
+	s := &CopySource{
 		Snapshot: &snapshotv1.VolumeSnapshot{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "snap-1"},
 			Status:     &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr.To("snapcontent-snap-1")},
@@ -46,26 +46,26 @@ func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.
 	return claim, s
 }
 
-func promisedClaim(c *corev1.PersistentVolumeClaim, _ *Source) {
+func promisedClaim(c *corev1.PersistentVolumeClaim, _ *CopySource) {
 	c.Spec.VolumeName = hostpv.PromiseName("copy-uid")
 }
 
-func deletingSnapshot(_ *corev1.PersistentVolumeClaim, s *Source) {
+func deletingSnapshot(_ *corev1.PersistentVolumeClaim, s *CopySource) {
 	s.Snapshot.DeletionTimestamp, s.Snapshot.Finalizers = &metav1.Time{}, []string{mirrorsnapshot.FinalizerRestored}
 }
 
 func TestLocateSnapshot(t *testing.T) {
-	type changes = []func(*corev1.PersistentVolumeClaim, *Source)
-	content := func(change func(*snapshotv1.VolumeSnapshotContent)) func(*corev1.PersistentVolumeClaim, *Source) {
-		return func(_ *corev1.PersistentVolumeClaim, s *Source) { change(s.Content) }
+	type changes = []func(*corev1.PersistentVolumeClaim, *CopySource)
+	content := func(change func(*snapshotv1.VolumeSnapshotContent)) func(*corev1.PersistentVolumeClaim, *CopySource) {
+		return func(_ *corev1.PersistentVolumeClaim, s *CopySource) { change(s.Content) }
 	}
-	allowed := func(value string) func(*corev1.PersistentVolumeClaim, *Source) {
+	allowed := func(value string) func(*corev1.PersistentVolumeClaim, *CopySource) {
 		return content(func(c *snapshotv1.VolumeSnapshotContent) {
 			c.Annotations["snapshot.storage.kubernetes.io/allow-volume-mode-change"] = value
 		})
 	}
-	noSnapshot := func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot, s.Content = nil, nil }
-	here := Location{Record: datasource.Record{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1", LeafHandle: "s-1"}
+	noSnapshot := func(_ *corev1.PersistentVolumeClaim, s *CopySource) { s.Snapshot, s.Content = nil, nil }
+	here := CopyLocation{Record: datasource.Record{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1", LeafHandle: "s-1"}
 	for name, tc := range map[string]struct {
 		change changes
 		reason string
@@ -75,7 +75,7 @@ func TestLocateSnapshot(t *testing.T) {
 		"the snapshot is recorded":                                                        {change: changes{recorded("id38/snap-1")}},
 		"the snapshot's driver reports no size":                                           {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = nil })}},
 		"the snapshot's volume mode is unknown":                                           {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.SourceVolumeMode = nil })}},
-		"the host does not serve snapshots":                                               {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
+		"the host does not serve snapshots":                                               {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *CopySource) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
 		"the snapshot does not exist":                                                     {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `its data source, snapshot "golden": that snapshot does not exist`},
 		"the recorded snapshot was deleted":                                               {change: changes{noSnapshot, recorded("id38/snap-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
 		"the recorded snapshot was re-created":                                            {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
@@ -84,13 +84,13 @@ func TestLocateSnapshot(t *testing.T) {
 		"the snapshot is being deleted with its content, which Xylem keeps for a promise": {change: changes{deletingSnapshot, recorded("id38/snap-1"), promisedClaim, content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}},
 		"the snapshot is being deleted with its content":                                  {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}, reason: v1alpha1.ReasonSourceGone},
 		"the snapshot is being deleted, but kept, and its content is marked for deletion": {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes" })}},
-		"the snapshot is being deleted, and its content is gone":                          {change: changes{deletingSnapshot, recorded("id38/snap-1"), func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Content = nil }}, reason: v1alpha1.ReasonSourceGone},
-		"the snapshot has no status":                                                      {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
-		"no content, but an error in the status": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
+		"the snapshot is being deleted, and its content is gone":                          {change: changes{deletingSnapshot, recorded("id38/snap-1"), func(_ *corev1.PersistentVolumeClaim, s *CopySource) { s.Content = nil }}, reason: v1alpha1.ReasonSourceGone},
+		"the snapshot has no status":                                                      {change: changes{func(_ *corev1.PersistentVolumeClaim, s *CopySource) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
+		"no content, but an error in the status": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *CopySource) {
 			s.Content, s.Snapshot.Status = nil, &snapshotv1.VolumeSnapshotStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("no class")}}
 		}}, reason: v1alpha1.ReasonSourceNotReady, says: "not ready to use (no class)"},
 		"the content belongs to another snapshot": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.VolumeSnapshotRef.UID = "other" })}, reason: v1alpha1.ReasonSourceNotReady, says: "of another VolumeSnapshot"},
-		"the snapshot names another content": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
+		"the snapshot names another content": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *CopySource) {
 			s.Snapshot.Status.BoundVolumeSnapshotContentName = ptr.To("forged")
 		}}, reason: v1alpha1.ReasonSourceNotReady, says: "of another VolumeSnapshot"},
 		"the content has another driver": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "host.example.com" })}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
@@ -101,20 +101,20 @@ func TestLocateSnapshot(t *testing.T) {
 		"the snapshot's handle is not recorded":  {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeHandle) })}, reason: v1alpha1.ReasonSourceNotReady},
 		"the snapshot's leaf is not recorded":    {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeLeafUID) })}, reason: v1alpha1.ReasonSourceNotReady},
 		"the claim is smaller than the snapshot": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = ptr.To[int64](3 << 30) })}, reason: v1alpha1.ReasonSourceMismatch, says: "with 3Gi or more"},
-		"the claim has another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"the claim has another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *CopySource) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with volumeMode Filesystem"},
-		"another volume mode, allowed by an admin": {change: changes{allowed("true"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"another volume mode, allowed by an admin": {change: changes{allowed("true"), func(c *corev1.PersistentVolumeClaim, _ *CopySource) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}},
-		"another volume mode, with an invalid annotation": {change: changes{allowed("please"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"another volume mode, with an invalid annotation": {change: changes{allowed("please"), func(c *corev1.PersistentVolumeClaim, _ *CopySource) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "snapshot.storage.kubernetes.io/allow-volume-mode-change=true"},
-		"the snapshot is in another namespace": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Of.Namespace = "victim" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `snapshot "victim/golden"`},
-		"the claim is placed in another member": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"the snapshot is in another namespace": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *CopySource) { s.Of.Namespace = "victim" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `snapshot "victim/golden"`},
+		"the claim is placed in another member": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *CopySource) {
 			c.Annotations[v1alpha1.AnnotationPlacedIn] = "id39"
 		}}, reason: v1alpha1.ReasonSourceElsewhere, says: `"id38"`},
-		"the claim is larger than the snapshot": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"the claim is larger than the snapshot": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *CopySource) {
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("9Gi")
 		}}},
 	} {

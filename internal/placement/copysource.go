@@ -1,7 +1,8 @@
-package copysource
+package placement
 
 import (
 	"fmt"
+	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 )
 
-// Source is a claim's data source in the host. An object that does not exist is nil.
-type Source struct {
+// CopySource is a claim's data source in the host. An object that does not exist is nil.
+type CopySource struct {
 	// Of identifies the source that the claim names.
 	Of datasource.Source
 	// Claim is the source claim of a clone, and Volume the PV to which it is bound. If the recorded claim
@@ -31,8 +32,8 @@ type Source struct {
 	Unserved bool
 }
 
-// Location is the location of a claim's source.
-type Location struct {
+// CopyLocation is the location of a claim's source.
+type CopyLocation struct {
 	// Record contains the source's member and UID. It is zero if there is a Refusal, and for a
 	// populator's source, which may be anywhere.
 	datasource.Record
@@ -49,97 +50,97 @@ type Location struct {
 
 // Locate finds the member that can create a claim's volume from its source, or the reason why no
 // member can, or can yet. It uses only the host's objects.
-func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
+func (s *CopySource) Locate(claim *corev1.PersistentVolumeClaim) CopyLocation {
 	if s.Of.Namespace != "" {
-		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
+		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s: Xylem does not copy data from another namespace. Use a source in the claim's own namespace", s.Of)}
 	}
-	var at Location
+	var at CopyLocation
 	switch {
 	case s.Of.IsClaim():
 		at = s.locateClaim(claim)
 	case s.Of.IsSnapshot():
 		at = s.locateSnapshot(claim)
 	default:
-		return Location{}
+		return CopyLocation{}
 	}
 	if at.Refusal == nil {
-		at.Refusal = s.moved(claim, at.Record)
+		at.Refusal = s.refuseOtherMember(claim, at.Record)
 	}
 	if at.Refusal != nil {
-		return Location{Refusal: at.Refusal}
+		return CopyLocation{Refusal: at.Refusal}
 	}
 	return at
 }
 
-func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
+func (s *CopySource) locateClaim(claim *corev1.PersistentVolumeClaim) CopyLocation {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Claim; {
-	case s.Kept != nil && promised(claim):
+	case s.Kept != nil && boundToPromise(claim):
 		return s.locateVolume(s.Kept, record.UID)
 	case s.Of.Name == claim.Name:
-		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete the claim and create it again with another data source")}
+		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete the claim and create it again with another data source")}
 	case from == nil && recorded:
-		return Location{Refusal: s.gone("was deleted")}
+		return CopyLocation{Refusal: s.goneRefusal("was deleted")}
 	case from == nil:
-		return s.notReady("does not exist in this namespace. Create the source claim, or delete this claim")
+		return s.notReadyLocation("does not exist in this namespace. Create the source claim, or delete this claim")
 	case recorded && from.UID != record.UID:
-		return Location{Refusal: s.gone("was deleted, and another claim has its name now")}
+		return CopyLocation{Refusal: s.goneRefusal("was deleted, and another claim has its name now")}
 	case from.DeletionTimestamp != nil:
-		return Location{Refusal: s.gone("is being deleted")}
+		return CopyLocation{Refusal: s.goneRefusal("is being deleted")}
 	case from.Status.Phase == corev1.ClaimLost:
-		return s.notReady("has lost its volume")
+		return s.notReadyLocation("has lost its volume")
 	case from.Spec.VolumeName == "" || from.Status.Phase != corev1.ClaimBound:
-		return s.notReady("is not bound yet. If no Pod uses the source claim, create a Pod that does, so that its volume is provisioned")
+		return s.notReadyLocation("is not bound yet. If no Pod uses the source claim, create a Pod that does, so that its volume is provisioned")
 	}
 	at := s.locateVolume(s.Volume, s.Claim.UID)
 	if at.Refusal == nil {
-		at.Refusal = s.mismatch(claim)
+		at.Refusal = s.cloneMismatch(claim)
 	}
 	return at
 }
 
-// promised reports whether a claim is bound to a promise, so that Xylem keeps its source until it has a
+// boundToPromise reports whether a claim is bound to a promise, so that Xylem keeps its source until it has a
 // disk.
-func promised(claim *corev1.PersistentVolumeClaim) bool {
+func boundToPromise(claim *corev1.PersistentVolumeClaim) bool {
 	return hostpv.NamesPromise(claim.Spec.VolumeName)
 }
 
 // locateVolume finds the volume of the source claim with the given UID, which must be, or have been,
 // bound to it.
-func (s *Source) locateVolume(pv *corev1.PersistentVolume, uid types.UID) Location {
+func (s *CopySource) locateVolume(pv *corev1.PersistentVolume, uid types.UID) CopyLocation {
 	switch {
 	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != uid:
-		return s.notReady("is bound to a volume that does not exist in the host")
+		return s.notReadyLocation("is bound to a volume that does not exist in the host")
 	case hostpv.IsUnfulfilled(pv):
-		return s.notReady("has no disk yet. Create a Pod that uses the source claim, so that its disk is provisioned")
+		return s.notReadyLocation("has no disk yet. Create a Pod that uses the source claim, so that its disk is provisioned")
 	case hostpv.Releasing(pv):
-		return s.notReady("is losing its disk, because no Pod uses the claim")
+		return s.notReadyLocation("is losing its disk, because no Pod uses the claim")
 	case hostpv.Abandoned(pv):
-		return Location{Refusal: s.gone("is bound to a volume that an admin has abandoned")}
+		return CopyLocation{Refusal: s.goneRefusal("is bound to a volume that an admin has abandoned")}
 	}
 	cluster, leaf, leafUID, ours := hostpv.LeafOf(pv)
 	if !ours {
-		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
+		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): Xylem clones only volumes that are in a member. Use a StorageClass with that driver, or another source",
-			s.Of, pv.Name, driverOf(pv))}
+			s.Of, pv.Name, driverOfVolume(pv))}
 	}
-	return Location{Record: datasource.Record{ClusterID: cluster, UID: uid}, LeafVolume: leaf, LeafUID: leafUID}
+	return CopyLocation{Record: datasource.Record{ClusterID: cluster, UID: uid}, LeafVolume: leaf, LeafUID: leafUID}
 }
 
-// mismatch returns why a member's provisioner would reject the claim (external-provisioner,
+// cloneMismatch returns why a member's provisioner would reject the claim (external-provisioner,
 // getPVCSource). It compares the claim's request with the source's request, not with its capacity,
 // which may be rounded up.
-func (s *Source) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
+func (s *CopySource) cloneMismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if wants.Cmp(has) < 0 {
 		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, requests %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
 			wants.String(), s.Of, has.String())
 	}
-	return s.otherMode(claim, ptr.Deref(s.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
+	return s.volumeModeMismatch(claim, ptr.Deref(s.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
 }
 
-func (s *Source) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.PersistentVolumeMode) *mirror.Refusal {
+func (s *CopySource) volumeModeMismatch(claim *corev1.PersistentVolumeClaim, has corev1.PersistentVolumeMode) *mirror.Refusal {
 	if wants := ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem); wants != has {
 		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, but its data source, %s, has volumeMode %s. Delete this claim and create it again with volumeMode %[3]s",
 			wants, s.Of, has)
@@ -147,9 +148,9 @@ func (s *Source) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.Persi
 	return nil
 }
 
-// moved returns a refusal if the claim is already placed in a different member than its source.
+// refuseOtherMember returns a refusal if the claim is already placed in a different member than its source.
 // This can happen with a promise that is released when unused.
-func (s *Source) moved(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
+func (s *CopySource) refuseOtherMember(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	if record, recorded := datasource.RecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
 		placed = record.ClusterID // its promise selects that member
@@ -161,22 +162,36 @@ func (s *Source) moved(claim *corev1.PersistentVolumeClaim, at datasource.Record
 		placed, s.Of, at.ClusterID)
 }
 
-func (s *Source) notReady(format string, args ...any) Location {
-	return Location{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: that %s %s", s.Of, s.noun(), fmt.Sprintf(format, args...))}
+func (s *CopySource) notReadyLocation(format string, args ...any) CopyLocation {
+	return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: that %s %s", s.Of, s.sourceNoun(), fmt.Sprintf(format, args...))}
 }
 
-func (s *Source) gone(what string) *mirror.Refusal {
+func (s *CopySource) goneRefusal(what string) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonSourceGone, "the data source of the claim, %s, %s: Xylem does not use another source. Delete this claim and create it again from a source that exists", s.Of, what)
 }
 
-func (s *Source) noun() string {
+func (s *CopySource) sourceNoun() string {
 	if s.Of.IsSnapshot() {
 		return "snapshot"
 	}
 	return "claim"
 }
 
-func driverOf(pv *corev1.PersistentVolume) string {
+func driverOfVolume(pv *corev1.PersistentVolume) string {
 	driver, _ := volumesource.Of(pv)
 	return driver
+}
+
+// sourceObstacle returns why the member cannot create a volume from the given kind of source, or nil.
+func (m Member) sourceObstacle(source *datasource.Source) *Obstacle {
+	switch {
+	case source == nil:
+		return nil
+	case source.Namespace != "":
+		return obstacleOf((&CopySource{Of: *source}).Locate(&corev1.PersistentVolumeClaim{}).Refusal)
+	case source.Placed(), slices.Contains(m.Rules.sources, source.GroupKind()):
+		return nil
+	}
+	return &Obstacle{Reason: v1alpha1.ReasonDataSourceUnsupported, Cause: fmt.Sprintf("the data source of the claim is %s, but ClusterRegistration %q does not list that kind", source, m.Registration), WholeSentence: true,
+		Remedy: "Use a claim or a snapshot as the data source, or ask an admin to list the kind in spec.storage.dataSources"}
 }

@@ -1,4 +1,4 @@
-package reassignment
+package recovery
 
 import (
 	"testing"
@@ -35,14 +35,14 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 					plan := lifecycle.Next(planOf(o, leaf, fails, offered, agreed))
 					if plan.Step == lifecycle.None && plan.Report != nil { // Unselect only emits an event, and sets no condition
 						o.Claim.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse,
-							Reason: plan.Report.Reason, LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut))}}
+							Reason: plan.Report.Reason, LastTransitionTime: metav1.NewTime(now.Add(-timeout - truncationAllowance))}}
 					}
-					o.Group[0] = *o.Claim
-					var claims []Claim
-					switch d := Decide(o).(type) {
-					case Move:
+					o.ClaimGroup[0] = *o.Claim
+					var claims []observedClaim
+					switch d := decideWhenRequested(o).(type) {
+					case moveClaims:
 						claims = d.Claims
-					case Free:
+					case freeClaims:
 						claims = d.Claims
 					default:
 						continue
@@ -66,7 +66,7 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 }
 
 // planOf returns root_pvc's observation of the claim.
-func planOf(o Observed, leaf, fails, offered, agreed bool) *volume.Observed {
+func planOf(o observed, leaf, fails, offered, agreed bool) *volume.Observed {
 	root := o.Claim.Root
 	s := &volume.Observed{Member: here, Root: root, Placement: &volume.Placement{Inside: placement.Inside{
 		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}},

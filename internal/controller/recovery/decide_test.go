@@ -1,4 +1,4 @@
-package reassignment
+package recovery
 
 import (
 	"strings"
@@ -31,8 +31,8 @@ const timeout = time.Minute
 // seen returns an observation of a 1Gi claim and its Pod. The scheduler selected this member, which
 // has failed to provision the claim for longer than the timeout. Two other members have capacity;
 // the third has the most.
-func seen(change ...func(*Observed)) Observed {
-	data := Claim{
+func seen(change ...func(*observed)) observed {
+	data := observedClaim{
 		Root: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{
 				route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID, v1alpha1.AnnotationReportedBy: here.ClusterID,
@@ -42,17 +42,17 @@ func seen(change ...func(*Observed)) Observed {
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
 			Status: corev1.PersistentVolumeClaimStatus{Conditions: []corev1.PersistentVolumeClaimCondition{{
 				Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonProvisioningFailed,
-				Message: "member first cannot provision the volume: no", LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut)),
+				Message: "member first cannot provision the volume: no", LastTransitionTime: metav1.NewTime(now.Add(-timeout - truncationAllowance)),
 			}}},
 		},
 		Class:   &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName},
 		Timeout: timeout,
 	}
-	o := Observed{
-		Member: here, Now: now, Nominated: true, Claim: &data, Group: []Claim{data},
-		Pods:      []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
-		Namespace: placement.Namespace{Name: "shop", Known: true},
-		Places:    []Place{node("first", "10Gi"), node("second", "10Gi"), node("third", "20Gi")},
+	o := observed{
+		Member: here, Now: now, SchedulerNominates: true, Claim: &data, ClaimGroup: []observedClaim{data},
+		Pods:         []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
+		Namespace:    placement.Namespace{Name: "shop", Known: true},
+		Destinations: []placement.Candidate{node("first", "10Gi"), node("second", "10Gi"), node("third", "20Gi")},
 	}
 	for _, c := range change {
 		c(&o)
@@ -60,31 +60,31 @@ func seen(change ...func(*Observed)) Observed {
 	return o
 }
 
-func node(registration, capacity string) Place {
+func node(registration, capacity string) placement.Candidate {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: registration}}
 	cr.Status.ClusterID = map[string]string{"first": "id1", "second": "id2", "third": "id3"}[registration]
-	p := Place{Member: placement.MemberOf(cr, &corev1.Node{
+	p := placement.Candidate{Member: placement.MemberOf(cr, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: cr.NodeName(), Labels: map[string]string{
 			v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: cr.Status.ClusterID}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	})}
 	if capacity != "" {
-		p.Capacity = map[string]resource.Quantity{"disk": resource.MustParse(capacity)}
+		p.Largest = map[string]resource.Quantity{"disk": resource.MustParse(capacity)}
 	}
 	return p
 }
 
-func rooms(all ...string) func(*Observed) {
-	return func(o *Observed) {
-		o.Places = nil
+func rooms(all ...string) func(*observed) {
+	return func(o *observed) {
+		o.Destinations = nil
 		for i, registration := range []string{"first", "second", "third"} {
-			o.Places = append(o.Places, node(registration, all[i]))
+			o.Destinations = append(o.Destinations, node(registration, all[i]))
 		}
 	}
 }
 
-func annotated(key, value string) func(*Observed) {
-	return func(o *Observed) { set(o.Claim.Root, key, value) }
+func annotated(key, value string) func(*observed) {
+	return func(o *observed) { set(o.Claim.Root, key, value) }
 }
 
 func set(root *corev1.PersistentVolumeClaim, key, value string) {
@@ -95,8 +95,8 @@ func set(root *corev1.PersistentVolumeClaim, key, value string) {
 	root.Annotations[key] = value
 }
 
-func tried(t report.Tried) func(*Observed) {
-	return func(o *Observed) {
+func tried(t report.Tried) func(*observed) {
+	return func(o *observed) {
 		text, err := t.Annotation()
 		if err != nil {
 			panic(err)
@@ -113,19 +113,19 @@ func failed(names ...string) []report.TriedMember {
 	return members
 }
 
-func reason(is string) func(*Observed) {
-	return func(o *Observed) { o.Claim.Root.Status.Conditions[0].Reason = is }
+func reason(is string) func(*observed) {
+	return func(o *observed) { o.Claim.Root.Status.Conditions[0].Reason = is }
 }
 
-func since(age time.Duration) func(*Observed) {
-	return func(o *Observed) {
+func since(age time.Duration) func(*observed) {
+	return func(o *observed) {
 		o.Claim.Root.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-age))
 	}
 }
 
-func at(registration string, change func(*corev1.Node)) func(*Observed) {
-	return func(o *Observed) {
-		for _, p := range o.Places {
+func at(registration string, change func(*corev1.Node)) func(*observed) {
+	return func(o *observed) {
+		for _, p := range o.Destinations {
 			if p.Registration == registration {
 				change(p.Node)
 			}
@@ -139,23 +139,23 @@ func tainted(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 }
 
-func noEvidence(o *Observed)   { o.Claim.Root.Status.Conditions = nil }
-func noPod(o *Observed)        { o.Pods = nil }
-func nominated(o *Observed)    { o.Pods[0].Status.NominatedNodeName = here.NodeName }
-func notNominated(o *Observed) { o.Pods[0].Status.NominatedNodeName = "" }
-func bound(o *Observed)        { o.Claim.Root.Spec.VolumeName = "pvc-1" }
+func noEvidence(o *observed)   { o.Claim.Root.Status.Conditions = nil }
+func noPod(o *observed)        { o.Pods = nil }
+func nominated(o *observed)    { o.Pods[0].Status.NominatedNodeName = here.NodeName }
+func notNominated(o *observed) { o.Pods[0].Status.NominatedNodeName = "" }
+func bound(o *observed)        { o.Claim.Root.Spec.VolumeName = "pvc-1" }
 
 // promised binds the claim to a promise. kept is the status of the claim's Promise condition.
-func promised(kept corev1.ConditionStatus) func(*Observed) {
-	return func(o *Observed) {
+func promised(kept corev1.ConditionStatus) func(*observed) {
+	return func(o *observed) {
 		o.Claim.Root.Spec.VolumeName = hostpv.PromiseName("uid")
 		o.Claim.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPromise, Status: kept}}
 	}
 }
 
 // steered marks the claim as reassigned here, age ago, but the scheduler has not followed yet.
-func steered(age time.Duration) func(*Observed) {
-	return func(o *Observed) {
+func steered(age time.Duration) func(*observed) {
+	return func(o *observed) {
 		noEvidence(o)
 		notNominated(o)
 		annotated(v1alpha1.AnnotationPlacedIn, "")(o)
@@ -166,8 +166,8 @@ func steered(age time.Duration) func(*Observed) {
 
 // stranded marks the claim as placed here, without a leaf Pod. Its only Pod has been unschedulable
 // for age.
-func stranded(age time.Duration) func(*Observed) {
-	return func(o *Observed) {
+func stranded(age time.Duration) func(*observed) {
+	return func(o *observed) {
 		noEvidence(o)
 		notNominated(o)
 		o.Pods[0].Status.Conditions = []corev1.PodCondition{{
@@ -176,19 +176,19 @@ func stranded(age time.Duration) func(*Observed) {
 	}
 }
 
-func scheduledReason(is string) func(*Observed) {
-	return func(o *Observed) { o.Pods[0].Status.Conditions[0].Reason = is }
+func scheduledReason(is string) func(*observed) {
+	return func(o *observed) { o.Pods[0].Status.Conditions[0].Reason = is }
 }
 
-func pushed(o *Observed) {
+func pushed(o *observed) {
 	o.Pods[0].Status.Conditions = append(o.Pods[0].Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue})
 }
 
 // waited marks the Pod as pushed here for longer than the timeout.
-func waited(o *Observed) { pushedFor(timeout)(o) }
+func waited(o *observed) { pushedFor(timeout)(o) }
 
-func pushedFor(age time.Duration) func(*Observed) {
-	return func(o *Observed) {
+func pushedFor(age time.Duration) func(*observed) {
+	return func(o *observed) {
 		pushed(o)
 		conditions := o.Pods[0].Status.Conditions
 		conditions[len(conditions)-1].LastTransitionTime = metav1.NewTime(now.Add(-age))
@@ -196,8 +196,8 @@ func pushedFor(age time.Duration) func(*Observed) {
 }
 
 // another adds a Pod that uses the claim.
-func another(change func(*corev1.Pod)) func(*Observed) {
-	return func(o *Observed) {
+func another(change func(*corev1.Pod)) func(*observed) {
+	return func(o *observed) {
 		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
 		change(&pod)
 		o.Pods = append(o.Pods, pod)
@@ -211,52 +211,52 @@ func confined(pod *corev1.Pod) {
 	}}}}
 }
 
-func started(o *Observed) {
-	o.Claim.Started = true
-	o.Group[0] = *o.Claim
+func started(o *observed) {
+	o.Claim.MayBeProvisioning = true
+	o.ClaimGroup[0] = *o.Claim
 }
 
 // sibling adds another claim of the Pod.
-func sibling(change ...func(*Claim)) func(*Observed) {
-	return func(o *Observed) {
-		s := Claim{Root: o.Claim.Root.DeepCopy(), Class: o.Claim.Class, Timeout: timeout}
+func sibling(change ...func(*observedClaim)) func(*observed) {
+	return func(o *observed) {
+		s := observedClaim{Root: o.Claim.Root.DeepCopy(), Class: o.Claim.Class, Timeout: timeout}
 		s.Root.Name, s.Root.Status.Conditions = "logs", nil
 		for _, c := range change {
 			c(&s)
 		}
-		o.Group = append(o.Group, s)
+		o.ClaimGroup = append(o.ClaimGroup, s)
 	}
 }
 
-func siblingBound(c *Claim) { c.Root.Spec.VolumeName = "pvc-2" }
-func siblingBoundIn(cluster string) func(*Claim) {
-	return func(c *Claim) {
+func siblingBound(c *observedClaim) { c.Root.Spec.VolumeName = "pvc-2" }
+func siblingBoundIn(cluster string) func(*observedClaim) {
+	return func(c *observedClaim) {
 		siblingBound(c)
 		set(c.Root, v1alpha1.AnnotationPlacedIn, cluster)
 	}
 }
 
-func siblingOfAnotherClass(c *Claim) {
+func siblingOfAnotherClass(c *observedClaim) {
 	class := c.Class.DeepCopy()
 	class.Name = "zonal"
 	c.Class = class
 }
 
 // offersZonal publishes capacity for the class of siblingOfAnotherClass.
-func offersZonal(o *Observed) {
-	for _, p := range o.Places {
-		p.Capacity["zonal"] = p.Capacity["disk"]
+func offersZonal(o *observed) {
+	for _, p := range o.Destinations {
+		p.Largest["zonal"] = p.Largest["disk"]
 	}
 }
 
-func siblingForeign(c *Claim) { c.Class = nil }
-func siblingLarge(c *Claim) {
+func siblingForeign(c *observedClaim) { c.Class = nil }
+func siblingLarge(c *observedClaim) {
 	c.Root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("15Gi")}
 }
 
 // siblingMoved marks the other claim as reassigned to the second member, age ago.
-func siblingMoved(age time.Duration) func(*Claim) {
-	return func(c *Claim) {
+func siblingMoved(age time.Duration) func(*observedClaim) {
+	return func(c *observedClaim) {
 		set(c.Root, route.AnnSelectedNode, "kosmos-second")
 		set(c.Root, v1alpha1.AnnotationSteeredTo, "kosmos-second")
 		text, err := report.Tried{Moved: now.Add(-age).Unix(), Members: failed("first")}.Annotation()
@@ -269,8 +269,8 @@ func siblingMoved(age time.Duration) func(*Claim) {
 
 // siblingCopies gives the other claim a data source. node is the node that the controller source
 // selected for the claim, or empty.
-func siblingCopies(node string) func(*Claim) {
-	return func(c *Claim) {
+func siblingCopies(node string) func(*observedClaim) {
+	return func(c *observedClaim) {
 		c.Source = &datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
 		c.Root.Name = "copy"
 		set(c.Root, route.AnnSelectedNode, node)
@@ -279,14 +279,14 @@ func siblingCopies(node string) func(*Claim) {
 }
 
 // copies gives the claim itself a data source in this member.
-func copies(o *Observed) {
+func copies(o *observed) {
 	siblingCopies(here.NodeName)(o.Claim)
-	o.Group[0] = *o.Claim
+	o.ClaimGroup[0] = *o.Claim
 }
 
 // said describes a decision: its action, the claims, the destination, and the attempted members.
-func said(d Decision) string {
-	names := func(claims []Claim) string {
+func said(d decision) string {
+	names := func(claims []observedClaim) string {
 		var all []string
 		for _, c := range claims {
 			all = append(all, c.Root.Name)
@@ -301,21 +301,21 @@ func said(d Decision) string {
 		return " tried " + strings.Join(all, ",")
 	}
 	switch d := d.(type) {
-	case Nothing:
+	case nothing:
 		if d.Again != 0 {
 			return "again in " + d.Again.String()
 		}
 		return "nothing"
-	case Settle:
+	case removeRecords:
 		return "settle"
-	case Lower:
+	case lowerCapacity:
 		return "lower"
-	case Move:
-		return "move " + names(d.Claims) + " to " + d.To.Name + known(d.Tried)
-	case Free:
-		return "free " + names(d.Claims) + known(d.Tried) + " until " + time.Unix(d.Tried.Until, 0).Sub(now).String()
-	case Stay:
-		return "stay" + known(d.Tried)
+	case moveClaims:
+		return "move " + names(d.Claims) + " to " + d.To.Name + known(d.Attempted)
+	case freeClaims:
+		return "free " + names(d.Claims) + known(d.Attempted) + " until " + time.Unix(d.Attempted.Until, 0).Sub(now).String()
+	case recordNoCandidate:
+		return "stay" + known(d.Attempted)
 	}
 	return "unknown"
 }
@@ -325,10 +325,10 @@ func TestDecide(t *testing.T) {
 		return report.Tried{Rounds: 1, Moved: now.Add(-2 * timeout).Unix(), Until: now.Add(until).Unix(), Members: failed("first", "second", "third")}
 	}
 	for name, tc := range map[string]struct {
-		Observed Observed
+		observed observed
 		want     string
 	}{
-		"the claim is gone": {Observed{Member: here}, "nothing"},
+		"the claim is gone": {observed{Member: here}, "nothing"},
 
 		// Start of a reassignment.
 		"the claim has failed for the timeout: it is reassigned to the member with the most capacity": {seen(), "move data to kosmos-third tried first"},
@@ -339,8 +339,8 @@ func TestDecide(t *testing.T) {
 		"the evidence is older than the reassignment to this member: the timeout starts again":        {seen(since(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
 		"another member's node is selected":                                                           {seen(annotated(route.AnnSelectedNode, "kosmos-second")), "nothing"},
 		"no node is selected":                                                                         {seen(annotated(route.AnnSelectedNode, "")), "nothing"},
-		"the class belongs to another provisioner":                                                    {seen(func(o *Observed) { o.Claim.Class = nil }), "nothing"},
-		"the claim is being deleted":                                                                  {seen(func(o *Observed) { o.Claim.Root.DeletionTimestamp = &metav1.Time{Time: now} }), "nothing"},
+		"the class belongs to another provisioner":                                                    {seen(func(o *observed) { o.Claim.Class = nil }), "nothing"},
+		"the claim is being deleted":                                                                  {seen(func(o *observed) { o.Claim.Root.DeletionTimestamp = &metav1.Time{Time: now} }), "nothing"},
 		"no Pod waits for the claim":                                                                  {seen(noPod), "again in 1m0s"},
 		"the claim is bound after members were tried: the record is removed":                          {seen(bound, tried(paused(0))), "settle"},
 		"the claim is bound to an unfulfilled promise: leaf_pod needs the record":                     {seen(promised(corev1.ConditionFalse), tried(paused(0))), "nothing"},
@@ -350,25 +350,25 @@ func TestDecide(t *testing.T) {
 		"the claim is bound in another member, whose controller removes the record (I5)":              {seen(bound, tried(paused(0)), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
 		"reassigned here, and the scheduler follows: root_pvc continues":                              {seen(steered(time.Hour), nominated), "again in 1m0s"},
 		"reassigned here, and the scheduler still has time to follow":                                 {seen(steered(10 * time.Second)), "again in 51s"},
-		"reassigned here, but the scheduler does not follow: the next member is tried":                {seen(steered(timeout + cut)), "move data to kosmos-third tried second,first"},
-		"reassigned here, but the first member is not proven empty yet":                               {seen(steered(timeout+cut), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
-		"reassigned here, but the Pod was deleted":                                                    {seen(steered(timeout+cut), noPod), "again in 1m0s"},
+		"reassigned here, but the scheduler does not follow: the next member is tried":                {seen(steered(timeout + truncationAllowance)), "move data to kosmos-third tried second,first"},
+		"reassigned here, but the first member is not proven empty yet":                               {seen(steered(timeout+truncationAllowance), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
+		"reassigned here, but the Pod was deleted":                                                    {seen(steered(timeout+truncationAllowance), noPod), "again in 1m0s"},
 		"reassigned here, and the scheduler does not nominate nodes": {
-			seen(steered(timeout+cut), func(o *Observed) { o.Nominated = false }), "again in 1m0s"},
+			seen(steered(timeout+truncationAllowance), func(o *observed) { o.SchedulerNominates = false }), "again in 1m0s"},
 		"reassigned here, and the class's timeout is shorter than the scheduler's backoff": {
-			seen(steered(5*time.Second), func(o *Observed) { o.Claim.Timeout = 2 * time.Second }), "again in 11s"},
+			seen(steered(5*time.Second), func(o *observed) { o.Claim.Timeout = 2 * time.Second }), "again in 11s"},
 		"reassigned here, the scheduler does not nominate nodes, and the Pod cannot run here": {
-			seen(steered(timeout+cut), at("first", tainted), func(o *Observed) { o.Nominated = false }), "move data to kosmos-third tried second,first"},
+			seen(steered(timeout+truncationAllowance), at("first", tainted), func(o *observed) { o.SchedulerNominates = false }), "move data to kosmos-third tried second,first"},
 
-		"the condition was reported by the previous member: it is ignored (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *Observed) {
+		"the condition was reported by the previous member: it is ignored (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) {
 			o.Claim.Root.Annotations[v1alpha1.AnnotationReportedBy] = "id2"
 		}), "nothing"},
 
 		// The scheduler keeps to the selection, but places none of the Pods here.
-		"the Pod was replaced by one that cannot run here: the claim is reassigned":                          {seen(stranded(timeout + cut)), "move data to kosmos-third tried first"},
+		"the Pod was replaced by one that cannot run here: the claim is reassigned":                          {seen(stranded(timeout + truncationAllowance)), "move data to kosmos-third tried first"},
 		"the Pod has been unschedulable for less than the timeout":                                           {seen(stranded(10 * time.Second)), "again in 51s"},
 		"the Pod is unschedulable, and the claim was reassigned here only just now":                          {seen(stranded(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
-		"the Pod is unschedulable, and the class's timeout is shorter than the scheduler's backoff":          {seen(stranded(5*time.Second), func(o *Observed) { o.Claim.Timeout = 2 * time.Second }), "again in 11s"},
+		"the Pod is unschedulable, and the class's timeout is shorter than the scheduler's backoff":          {seen(stranded(5*time.Second), func(o *observed) { o.Claim.Timeout = 2 * time.Second }), "again in 11s"},
 		"the Pod is unschedulable, and root_pvc has not placed the claim":                                    {seen(stranded(time.Hour), annotated(v1alpha1.AnnotationPlacedIn, "")), "move data to kosmos-third tried first"},
 		"the Pod is unschedulable, and another member is not proven empty yet":                               {seen(stranded(time.Hour), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
 		"the Pod is unschedulable everywhere: the scheduler can select any member, and a backoff begins":     {seen(stranded(time.Hour), tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
@@ -383,11 +383,11 @@ func TestDecide(t *testing.T) {
 		"one of two Pods is unschedulable, and the scheduler has not tried the other one yet":                {seen(stranded(time.Hour), elsewherePod), "again in 1m0s"},
 		"the Pod is unschedulable, and another one has a scheduling gate":                                    {seen(stranded(time.Hour), gatedPod), "move data to kosmos-third tried first"},
 		"the Pod is unschedulable, and the provisioner may be creating the volume":                           {seen(stranded(time.Hour), started), "again in 1m0s"},
-		"the Pod is unschedulable, and the provisioner may be creating the volume of another claim":          {seen(stranded(time.Hour), sibling(func(c *Claim) { c.Started = true })), "again in 1m0s"},
+		"the Pod is unschedulable, and the provisioner may be creating the volume of another claim":          {seen(stranded(time.Hour), sibling(func(c *observedClaim) { c.MayBeProvisioning = true })), "again in 1m0s"},
 		"the Pod with several claims is unschedulable: they are reassigned together":                         {seen(stranded(time.Hour), sibling()), "move data,logs to kosmos-third tried first"},
 		"the Pod is unschedulable, and another of its claims has its volume here":                            {seen(stranded(time.Hour), sibling(siblingBound)), "again in 1m0s"},
-		"the Pod is unschedulable, the scheduler does not nominate nodes, and the Pod can run here":          {seen(stranded(time.Hour), func(o *Observed) { o.Nominated = false }), "again in 1m0s"},
-		"the Pod is unschedulable, the scheduler does not nominate nodes, and this member's node is tainted": {seen(stranded(time.Hour), at("first", tainted), func(o *Observed) { o.Nominated = false }), "move data to kosmos-third tried first"},
+		"the Pod is unschedulable, the scheduler does not nominate nodes, and the Pod can run here":          {seen(stranded(time.Hour), func(o *observed) { o.SchedulerNominates = false }), "again in 1m0s"},
+		"the Pod is unschedulable, the scheduler does not nominate nodes, and this member's node is tainted": {seen(stranded(time.Hour), at("first", tainted), func(o *observed) { o.SchedulerNominates = false }), "move data to kosmos-third tried first"},
 
 		// Data sources.
 		"the claim is cloned from a claim in this member: it stays":                                  {seen(copies), "again in 1m0s"},
@@ -399,9 +399,9 @@ func TestDecide(t *testing.T) {
 		"another claim's source is in another member, and that claim has its volume":                 {seen(noEvidence, sibling(siblingCopies("kosmos-second"), siblingBound)), "nothing"},
 		"another claim's source is in another member, and a third claim has its volume":              {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingBound)), "nothing"},
 		"another claim's source is in a member without a node":                                       {seen(noEvidence, sibling(siblingCopies("kosmos-fourth"))), "nothing"},
-		"no other member has a populator for the kind of the claim's source": {seen(func(o *Observed) {
+		"no other member has a populator for the kind of the claim's source": {seen(func(o *observed) {
 			o.Claim.Source = &datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}
-			o.Group[0] = *o.Claim
+			o.ClaimGroup[0] = *o.Claim
 		}), "stay tried first"},
 
 		// Selection of the next member.
@@ -412,11 +412,11 @@ func TestDecide(t *testing.T) {
 		"a node that is not ready is skipped":                               {seen(at("third", notReady)), "move data to kosmos-second tried first"},
 		"a cordoned node is skipped":                                        {seen(at("third", cordoned)), "move data to kosmos-second tried first"},
 		"a node with a taint that the Pod does not tolerate is skipped":     {seen(at("third", tainted)), "move data to kosmos-second tried first"},
-		"a member outside the class's topology is skipped":                  {seen(func(o *Observed) { o.Claim.Class.AllowedTopologies = topology("second") }), "move data to kosmos-second tried first"},
-		"an empty topology term of the class allows no further member": {seen(func(o *Observed) {
+		"a member outside the class's topology is skipped":                  {seen(func(o *observed) { o.Claim.Class.AllowedTopologies = topology("second") }), "move data to kosmos-second tried first"},
+		"an empty topology term of the class allows no further member": {seen(func(o *observed) {
 			o.Claim.Class.AllowedTopologies = append(topology("second"), corev1.TopologySelectorTerm{})
 		}), "move data to kosmos-second tried first"},
-		"the class's topology term has a label that the nodes lack":                         {seen(func(o *Observed) { o.Claim.Class.AllowedTopologies = []corev1.TopologySelectorTerm{zone("")} }), "stay tried first"},
+		"the class's topology term has a label that the nodes lack":                         {seen(func(o *observed) { o.Claim.Class.AllowedTopologies = []corev1.TopologySelectorTerm{zone("")} }), "stay tried first"},
 		"a member that does not admit the namespace is skipped":                             {seen(denies("third", "shop")), "move data to kosmos-second tried first"},
 		"members that deny the namespace by a pattern are skipped":                          {seen(denies("third", "sh*"), denies("second", "*")), "stay tried first"},
 		"a member that denies another namespace is not skipped":                             {seen(denies("third", "shops")), "move data to kosmos-third tried first"},
@@ -433,14 +433,14 @@ func TestDecide(t *testing.T) {
 		"two claims were reassigned at the same time: the node whose name sorts last wins":      {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
 		"another claim was reassigned and is bound: the claim does not follow":                  {seen(noEvidence, sibling(siblingMoved(time.Second), siblingBound)), "nothing"},
 		"another claim was not reassigned: it follows this one to the second member": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
-			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *Claim) {
+			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *observedClaim) {
 				set(c.Root, route.AnnSelectedNode, here.NodeName)
 				delete(c.Root.Annotations, v1alpha1.AnnotationSteeredTo)
 				delete(c.Root.Annotations, v1alpha1.AnnotationTried)
 			})),
 			"move logs to kosmos-second tried first"},
 
-		"an abandoned call may still create the volume of another claim: no reassignment":            {seen(sibling(func(c *Claim) { c.Making = true })), "again in 1m0s"},
+		"an abandoned call may still create the volume of another claim: no reassignment":            {seen(sibling(func(c *observedClaim) { c.StillProvisioning = true })), "again in 1m0s"},
 		"another claim was bound before it could follow: this one rejoins it":                        {seen(steered(time.Second), sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried second"},
 		"another claim is bound in another member, and this one is placed here: this one rejoins it": {seen(noEvidence, sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried "},
 		"both claims are bound, in different members: this one stays":                                {seen(bound, sibling(siblingBoundIn("id2"))), "nothing"},
@@ -473,36 +473,36 @@ func TestDecide(t *testing.T) {
 		// Out of space.
 		"the member has been out of space for less than the timeout: the published capacity is unchanged (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), since(time.Second)), "again in 1m0s"},
 		"out of space for the timeout: less capacity is published before the reassignment (I3)":                {seen(reason(v1alpha1.ReasonOutOfSpace), waited), "lower"},
-		"out of space, and the Pod may only run on some of the member's nodes: only the claim is reassigned":   {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) { confined(&o.Pods[0]) }), "move data to kosmos-third tried first"},
+		"out of space, and the Pod may only run on some of the member's nodes: only the claim is reassigned":   {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) { confined(&o.Pods[0]) }), "move data to kosmos-third tried first"},
 		"out of space, and another Pod of the claim may only run on some nodes":                                {seen(reason(v1alpha1.ReasonOutOfSpace), waited, another(confined)), "move data to kosmos-third tried first"},
 		"out of space, and another Pod of the claim may run on any node":                                       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, another(func(*corev1.Pod) {})), "lower"},
-		"out of space, and the Pod prefers some nodes": {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) {
+		"out of space, and the Pod prefers some nodes": {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) {
 			o.Pods[0].Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}}}
 		}), "lower"},
-		"out of space, and the Pod requires this member": {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) {
+		"out of space, and the Pod requires this member": {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) {
 			o.Pods[0].Spec.NodeSelector = map[string]string{"team": "red"}
-			for _, p := range o.Places {
+			for _, p := range o.Destinations {
 				p.Node.Labels["team"] = "red"
 			}
 		}), "lower"},
 		"out of space, and the Pod has just replaced another":                          {seen(reason(v1alpha1.ReasonOutOfSpace), pushedFor(timeout-time.Second)), "move data to kosmos-third tried first"},
 		"out of space, and no Pod has been pushed":                                     {seen(reason(v1alpha1.ReasonOutOfSpace)), "move data to kosmos-third tried first"},
-		"out of space in a class that binds immediately, so that no Pod is pushed yet": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *Observed) { o.Claim.Immediate = true }), "lower"},
-		"the host's PV controller has not requested the volume yet": {seen(func(o *Observed) {
+		"out of space in a class that binds immediately, so that no Pod is pushed yet": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) { o.Claim.BindsImmediately = true }), "lower"},
+		"the host's PV controller has not requested the volume yet": {seen(func(o *observed) {
 			delete(o.Claim.Root.Annotations, volumehelpers.AnnStorageProvisioner)
 		}), "again in 1s"},
 		"out of space, and the Pod has another claim of the class":                       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, sibling()), "lower"},
 		"out of space, and the Pod has a claim of a class that may exclude nodes":        {seen(reason(v1alpha1.ReasonOutOfSpace), waited, sibling(siblingOfAnotherClass), offersZonal), "move data,logs to kosmos-third tried first"},
-		"out of space, and the Pod uses a shared volume, which may exclude nodes":        {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) { o.Shared = []*corev1.PersistentVolume{{}} }), "move data to kosmos-third tried first"},
-		"out of space in all members, for a Pod that may only run on some nodes":         {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) { confined(&o.Pods[0]) }, tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
-		"freed, and selected for this member again: the next attempt begins later":       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) { confined(&o.Pods[0]) }, tried(paused(30*time.Second))), "again in 30s"},
+		"out of space, and the Pod uses a shared volume, which may exclude nodes":        {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) { o.Shared = []*corev1.PersistentVolume{{}} }), "move data to kosmos-third tried first"},
+		"out of space in all members, for a Pod that may only run on some nodes":         {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) { confined(&o.Pods[0]) }, tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
+		"freed, and selected for this member again: the next attempt begins later":       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) { confined(&o.Pods[0]) }, tried(paused(30*time.Second))), "again in 30s"},
 		"out of space, and less capacity is published: the claim is reassigned":          {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("1023Mi", "10Gi", "")), "move data to kosmos-second tried first"},
 		"out of space, and the class is no longer offered here: the claim is reassigned": {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("", "10Gi", "")), "move data to kosmos-second tried first"},
 		"out of space, and no other member is suitable: the claim stays":                 {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("10Gi", "", "")), "stay tried first"},
 		"a tenant's unschedulable Pod does not reduce the capacity":                      {seen(reason(v1alpha1.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, said(Decide(tc.Observed))); diff != "" {
+			if diff := cmp.Diff(tc.want, said(decideWhenRequested(tc.observed))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -518,11 +518,11 @@ func zone(name string) corev1.TopologySelectorTerm {
 }
 
 // wants makes a registration admit only namespaces with the given label.
-func wants(registration, label string) func(*Observed) {
-	return func(o *Observed) {
-		for i := range o.Places {
-			if o.Places[i].Registration == registration {
-				o.Places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+func wants(registration, label string) func(*observed) {
+	return func(o *observed) {
+		for i := range o.Destinations {
+			if o.Destinations[i].Registration == registration {
+				o.Destinations[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 					Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{label: ""}}}})
 			}
 		}
@@ -530,19 +530,19 @@ func wants(registration, label string) func(*Observed) {
 }
 
 // labels gives the namespace a label.
-func labels(label string) func(*Observed) {
-	return func(o *Observed) { o.Namespace.Labels = map[string]string{label: ""} }
+func labels(label string) func(*observed) {
+	return func(o *observed) { o.Namespace.Labels = map[string]string{label: ""} }
 }
 
 // unknown removes the namespace from the cache.
-func unknown(o *Observed) { o.Namespace.Known = false }
+func unknown(o *observed) { o.Namespace.Known = false }
 
 // denies makes a registration deny the namespaces that match a pattern.
-func denies(registration, pattern string) func(*Observed) {
-	return func(o *Observed) {
-		for i := range o.Places {
-			if o.Places[i].Registration == registration {
-				o.Places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+func denies(registration, pattern string) func(*observed) {
+	return func(o *observed) {
+		for i := range o.Destinations {
+			if o.Destinations[i].Registration == registration {
+				o.Destinations[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 					Namespaces: v1alpha1.NamespacesSpec{Deny: &[]string{pattern}}}})
 			}
 		}
@@ -550,10 +550,10 @@ func denies(registration, pattern string) func(*Observed) {
 }
 
 // elsewherePod adds a Pod that uses the claim too, is not nominated, and can run in no member.
-func elsewherePod(o *Observed) {
+func elsewherePod(o *observed) {
 	o.Pods = append(o.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pinned"}, Spec: corev1.PodSpec{NodeSelector: map[string]string{"no": "where"}}})
 }
 
-func gatedPod(o *Observed) {
+func gatedPod(o *observed) {
 	o.Pods = append(o.Pods, corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "wait"}}}})
 }

@@ -1,4 +1,4 @@
-package copysource
+package placement
 
 import (
 	"fmt"
@@ -17,60 +17,60 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// causeLimit is the maximum length in bytes of a snapshot's error in a message about a claim.
-const causeLimit = 500
+// maxSnapshotErrorLength is the maximum length in bytes of a snapshot's error in a message about a claim.
+const maxSnapshotErrorLength = 500
 
 // locateSnapshot finds the member that has a ready snapshot.
-func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
+func (s *CopySource) locateSnapshot(claim *corev1.PersistentVolumeClaim) CopyLocation {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Snapshot; {
 	case s.Unserved:
-		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady,
+		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady,
 			"the data source of the claim is %s, but the host does not serve snapshots. Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller in the host", s.Of)}
 	case from == nil && recorded:
-		return Location{Refusal: s.gone("was deleted")}
+		return CopyLocation{Refusal: s.goneRefusal("was deleted")}
 	case from == nil:
-		return s.notReady("does not exist in this namespace. Create the snapshot, or delete this claim")
+		return s.notReadyLocation("does not exist in this namespace. Create the snapshot, or delete this claim")
 	case recorded && from.UID != record.UID:
-		return Location{Refusal: s.gone("was deleted, and another snapshot has its name now")}
-	case from.DeletionTimestamp != nil && (!recorded || !s.held(claim)):
-		return Location{Refusal: s.gone("is being deleted")}
+		return CopyLocation{Refusal: s.goneRefusal("was deleted, and another snapshot has its name now")}
+	case from.DeletionTimestamp != nil && (!recorded || !s.snapshotKept(claim)):
+		return CopyLocation{Refusal: s.goneRefusal("is being deleted")}
 	}
 	return s.locateContent(claim)
 }
 
-// held reports whether a deleted snapshot is kept for a claim. The snapshot-controller keeps its finalizer
+// snapshotKept reports whether a deleted snapshot is kept for a claim. The snapshot-controller keeps its finalizer
 // until no claim that is being restored is Pending. It may announce the deletion on the content before
 // that, whenever the content changes (external-snapshotter/pkg/common-controller: syncContent). Xylem keeps
 // the content, even while it is being deleted, for claims that are bound to promises.
-func (s *Source) held(claim *corev1.PersistentVolumeClaim) bool {
-	return s.Content != nil && (promised(claim) || s.Content.DeletionTimestamp == nil && slices.Contains(s.Snapshot.Finalizers, mirrorsnapshot.FinalizerRestored))
+func (s *CopySource) snapshotKept(claim *corev1.PersistentVolumeClaim) bool {
+	return s.Content != nil && (boundToPromise(claim) || s.Content.DeletionTimestamp == nil && slices.Contains(s.Snapshot.Finalizers, mirrorsnapshot.FinalizerRestored))
 }
 
 // locateContent finds the snapshot's content, which records the location of its leaf.
-func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
+func (s *CopySource) locateContent(claim *corev1.PersistentVolumeClaim) CopyLocation {
 	from, content := s.Snapshot, s.Content
 	if from.Status == nil || from.Status.BoundVolumeSnapshotContentName == nil || content == nil {
-		return s.notTaken(statusError(from.Status))
+		return s.snapshotNotReady(statusError(from.Status))
 	}
 	ref := content.Spec.VolumeSnapshotRef
 	switch {
 	case ref.UID != from.UID || ref.Namespace != from.Namespace || ref.Name != from.Name || content.Name != *from.Status.BoundVolumeSnapshotContentName:
-		return s.notReady("is bound to the VolumeSnapshotContent of another VolumeSnapshot")
+		return s.notReadyLocation("is bound to the VolumeSnapshotContent of another VolumeSnapshot")
 	case !mirrorsnapshot.Own(content):
-		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
+		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s, which is not in a member (driver %q): Xylem restores only snapshots that are in a member. Use a StorageClass with that driver, or another source", s.Of, content.Spec.Driver)}
 	case mirrorsnapshot.Abandoned(content):
-		return Location{Refusal: s.gone("was abandoned by an admin")}
+		return CopyLocation{Refusal: s.goneRefusal("was abandoned by an admin")}
 	}
 	has := mirrorsnapshot.RecordOf(content)
 	if content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false) || has.Snapshot == "" || has.Content == "" || has.Handle == "" || mirrorsnapshot.PlacedIn(content) == "" {
-		return s.notTaken(contentError(content.Status))
+		return s.snapshotNotReady(contentError(content.Status))
 	}
 	if mismatch := s.snapshotMismatch(claim); mismatch != nil {
-		return Location{Refusal: mismatch}
+		return CopyLocation{Refusal: mismatch}
 	}
-	return Location{
+	return CopyLocation{
 		Record:       datasource.Record{ClusterID: mirrorsnapshot.PlacedIn(content), UID: from.UID},
 		LeafSnapshot: has.Snapshot, LeafContent: has.Content, LeafHandle: has.Handle,
 	}
@@ -79,7 +79,7 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 // Unready describes why a member's VolumeSnapshot and its content are not those of the recorded
 // snapshot, or are not ready to use. It returns "" if the member can restore the snapshot. The member's
 // provisioner restores the content to which the leaf is bound, by its handle.
-func (at Location) Unready(origin mirror.Origin, leaf *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) string {
+func (at CopyLocation) Unready(origin mirror.Origin, leaf *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) string {
 	switch bound := leaf.Status; {
 	case !origin.On(leaf):
 		return "has lost the labels and annotations by which Xylem recognizes it"
@@ -99,12 +99,12 @@ func (at Location) Unready(origin mirror.Origin, leaf *snapshotv1.VolumeSnapshot
 	return ""
 }
 
-// notTaken reports that the snapshot is not ready, and quotes the error in its status.
-func (s *Source) notTaken(failed *snapshotv1.VolumeSnapshotError) Location {
+// snapshotNotReady reports that the snapshot is not ready, and quotes the error in its status.
+func (s *CopySource) snapshotNotReady(failed *snapshotv1.VolumeSnapshotError) CopyLocation {
 	if failed == nil || failed.Message == nil {
-		return s.notReady("is not ready to use. `kubectl describe volumesnapshot %s` shows why", s.Of.Name)
+		return s.notReadyLocation("is not ready to use. `kubectl describe volumesnapshot %s` shows why", s.Of.Name)
 	}
-	return s.notReady("is not ready to use (%s)", strings.TrimSpace(sanitize.Plain(*failed.Message, causeLimit)))
+	return s.notReadyLocation("is not ready to use (%s)", strings.TrimSpace(sanitize.Plain(*failed.Message, maxSnapshotErrorLength)))
 }
 
 func statusError(status *snapshotv1.VolumeSnapshotStatus) *snapshotv1.VolumeSnapshotError {
@@ -123,8 +123,8 @@ func contentError(status *snapshotv1.VolumeSnapshotContentStatus) *snapshotv1.Vo
 
 // snapshotMismatch returns why a member's provisioner would reject the claim
 // (external-provisioner, getSnapshotSource, and its check of the volume mode).
-func (s *Source) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
-	wants, least := claim.Spec.Resources.Requests[corev1.ResourceStorage], restoreSize(s.Content)
+func (s *CopySource) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
+	wants, least := claim.Spec.Resources.Requests[corev1.ResourceStorage], minimumRestoreSize(s.Content)
 	if wants.Cmp(least) < 0 {
 		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, needs %s: a restored volume cannot be smaller. Delete this claim and create it again with %[3]s or more",
 			wants.String(), s.Of, least.String())
@@ -132,7 +132,7 @@ func (s *Source) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.R
 	if s.Content.Spec.SourceVolumeMode == nil || mirrorsnapshot.MayChangeMode(s.Content) {
 		return nil
 	}
-	refusal := s.otherMode(claim, *s.Content.Spec.SourceVolumeMode)
+	refusal := s.volumeModeMismatch(claim, *s.Content.Spec.SourceVolumeMode)
 	if refusal != nil {
 		refusal.Message += fmt.Sprintf(", or ask the admins to set the annotation %s=true on VolumeSnapshotContent %q in the host, and on %q in the member",
 			mirrorsnapshot.AnnAllowModeChange, s.Content.Name, mirrorsnapshot.LeafContent(s.Content))
@@ -140,8 +140,8 @@ func (s *Source) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.R
 	return refusal
 }
 
-// restoreSize returns the minimum size of a volume that is restored from a snapshot, or zero if
+// minimumRestoreSize returns the minimum size of a volume that is restored from a snapshot, or zero if
 // the driver does not report it.
-func restoreSize(content *snapshotv1.VolumeSnapshotContent) resource.Quantity {
+func minimumRestoreSize(content *snapshotv1.VolumeSnapshotContent) resource.Quantity {
 	return *resource.NewQuantity(ptr.Deref(content.Status.RestoreSize, 0), resource.BinarySI)
 }
