@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/xylem-io/xylem/internal/cli/bundle/redact"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/text"
 )
@@ -28,8 +27,8 @@ type bundle struct {
 	name string
 	now  time.Time
 	// known contains the credentials that the plugin itself has used.
-	known   redact.Known
-	missing []model.Missing
+	known   knownSecrets
+	missing []inspect.Missing
 	// files and objects count what the archive contains.
 	files   int
 	objects int
@@ -61,11 +60,11 @@ func (b *bundle) know(kubeconfig []byte) {
 // miss records what could not be read. It redacts the error, because the API server's message may
 // contain secrets.
 func (b *bundle) miss(cluster, what string, err error) {
-	b.missing = append(b.missing, model.Missing{What: what, Cluster: cluster, Why: redact.Text(err.Error())})
+	b.missing = append(b.missing, inspect.Missing{What: what, Cluster: cluster, Why: redactText(err.Error())})
 }
 
 // text writes a text file, without credentials.
-func (b *bundle) text(file, content string) error { return b.write(file, redact.Text(content)) }
+func (b *bundle) text(file, content string) error { return b.write(file, redactText(content)) }
 
 // list writes redacted objects.
 func (b *bundle) list(file string, objects []*unstructured.Unstructured) error {
@@ -74,7 +73,7 @@ func (b *bundle) list(file string, objects []*unstructured.Unstructured) error {
 	}
 	kept := make([]any, 0, len(objects))
 	for _, obj := range objects {
-		kept = append(kept, redact.Object(obj))
+		kept = append(kept, redactObject(obj))
 	}
 	b.objects += len(objects)
 	return b.yaml(file, map[string]any{"apiVersion": "v1", "kind": "List", "items": kept})

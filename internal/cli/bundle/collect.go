@@ -19,7 +19,6 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
-	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -46,7 +45,7 @@ no contents of Secrets or ConfigMaps. REDACTED replaces text that was removed.
 `
 
 // collect writes all files of the archive.
-func (o *options) collect(ctx context.Context, b *bundle, s *collect.Sources) error {
+func (o *options) collect(ctx context.Context, b *bundle, s *doctor.Sources) error {
 	for _, m := range s.Missing {
 		b.miss(m.Cluster, m.What, errors.New(m.Why))
 	}
@@ -62,7 +61,7 @@ func (o *options) collect(ctx context.Context, b *bundle, s *collect.Sources) er
 			return err
 		}
 	}
-	slices.SortFunc(s.Members, func(a, b collect.Source) int { return cmp.Compare(folder(&a), folder(&b)) })
+	slices.SortFunc(s.Members, func(a, b doctor.Source) int { return cmp.Compare(folder(&a), folder(&b)) })
 	for i := range s.Members {
 		if err := b.member(ctx, &s.Members[i], s.Host.ID, o.env.Namespace); err != nil {
 			return err
@@ -91,10 +90,10 @@ func (o *options) doctor(ctx context.Context, b *bundle) error {
 	return b.text("doctor.json", string(content)+"\n")
 }
 
-func (b *bundle) versions(s *collect.Sources) error {
+func (b *bundle) versions(s *doctor.Sources) error {
 	versions := map[string]any{"plugin": command.Version, "go": runtime.Version(), "created": b.now.UTC().Format(time.RFC3339)}
 	clusters := map[string]any{}
-	for i, source := range append([]collect.Source{s.Host}, s.Members...) {
+	for i, source := range append([]doctor.Source{s.Host}, s.Members...) {
 		name := "host"
 		if i > 0 {
 			name = folder(&source)
@@ -111,7 +110,7 @@ func (b *bundle) versions(s *collect.Sources) error {
 }
 
 // folder returns the folder of a member in the archive.
-func folder(s *collect.Source) string {
+func folder(s *doctor.Source) string {
 	if s.Name != "" {
 		return path.Join("members", s.Name)
 	}
@@ -121,7 +120,7 @@ func folder(s *collect.Source) string {
 // cluster reads lists from one cluster.
 type cluster struct {
 	*bundle
-	source *collect.Source
+	source *doctor.Source
 	folder string
 }
 

@@ -13,13 +13,12 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
-	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
 type options struct {
 	env  *command.Env
-	way  collect.Way
+	way  doctor.Way
 	file string
 	// logSince and logLimit limit the logs of each container.
 	logSince time.Duration
@@ -74,7 +73,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	sources, err := collect.Open(ctx, o.env, o.way)
+	sources, err := doctor.Open(ctx, o.env, o.way)
 	if err != nil {
 		return err
 	}

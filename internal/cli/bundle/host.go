@@ -18,7 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
+	"github.com/xylem-io/xylem/internal/cli/doctor"
 )
 
 // Kinds that the support bundle contains.
@@ -41,7 +41,7 @@ type listing struct {
 }
 
 // plain returns the host's listings that need no filter other than a label or namespace.
-func plain(namespace string) []listing {
+func listingsOfHost(namespace string) []listing {
 	labelled := client.MatchingLabels{command.LabelName: command.LabelNameValue}
 	created := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 	in := client.InNamespace(namespace)
@@ -61,9 +61,9 @@ func plain(namespace string) []listing {
 }
 
 // host writes the objects in the host that are related to Xylem.
-func (o *options) host(ctx context.Context, b *bundle, source *collect.Source) error {
+func (o *options) host(ctx context.Context, b *bundle, source *doctor.Source) error {
 	c := &cluster{bundle: b, source: source, folder: "host"}
-	for _, list := range plain(o.env.Namespace) {
+	for _, list := range listingsOfHost(o.env.Namespace) {
 		if err := c.save(list.file, c.read(ctx, list.kind, nil, list.opts...)); err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (c *cluster) events(ctx context.Context, lists ...[]*unstructured.Unstructu
 }
 
 // member writes the leaf objects of this host in a member, and other objects that affect them.
-func (b *bundle) member(ctx context.Context, source *collect.Source, hostID, namespace string) error {
+func (b *bundle) member(ctx context.Context, source *doctor.Source, hostID, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
 	c := &cluster{bundle: b, source: source, folder: folder(source)}

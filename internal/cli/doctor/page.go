@@ -5,9 +5,7 @@ import (
 	"strings"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/result"
-	"github.com/xylem-io/xylem/internal/cli/tree/render"
-	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -23,11 +21,11 @@ type page struct {
 // mark formats a level: as wide as the longest one, with two spaces on each side.
 const mark = "  %-7s  "
 
-func (p page) print(c *result.Checkup) string {
+func (p page) print(c *Checkup) string {
 	var out strings.Builder
 	cluster := "-"
 	for _, f := range c.Findings {
-		if p.problems && f.Level == result.OK {
+		if p.problems && f.Level == OK {
 			continue
 		}
 		if f.Cluster != cluster {
@@ -61,19 +59,19 @@ func (p page) heading(out *strings.Builder, cluster string) {
 	fmt.Fprintln(out, p.paint.Strong(name))
 }
 
-func (p page) finding(out *strings.Builder, f result.Finding) {
+func (p page) finding(out *strings.Builder, f Finding) {
 	level := fmt.Sprintf(mark, strings.ToLower(string(f.Level)))
 	paint := p.paint.Good
 	switch f.Level {
-	case result.OK:
-	case result.Warning:
+	case OK:
+	case Warning:
 		paint = p.paint.Doubtful
-	case result.Error:
+	case Error:
 		paint = p.paint.Bad
 	}
-	p.paragraph(out, level, paint, diagnose.Ended(f.Message))
+	p.paragraph(out, level, paint, inspect.Ended(f.Message))
 	if f.ToDo != "" {
-		p.paragraph(out, strings.Repeat(" ", len(level)), nil, "To do: "+diagnose.Ended(f.ToDo))
+		p.paragraph(out, strings.Repeat(" ", len(level)), nil, "To do: "+inspect.Ended(f.ToDo))
 	}
 }
 
@@ -84,7 +82,7 @@ func (p page) paragraph(out *strings.Builder, lead string, paint func(string) st
 	if width > 0 {
 		width = max(width-len(lead), 20)
 	}
-	for i, line := range render.Wrap(message, width) {
+	for i, line := range inspect.Wrap(message, width) {
 		shown := lead
 		switch {
 		case i > 0:

@@ -5,20 +5,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xylem-io/xylem/internal/cli/doctor/result"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 func TestPage(t *testing.T) {
-	c := &result.Checkup{
-		Findings: []result.Finding{
-			{Level: result.OK, Check: result.CheckKubernetes, Message: "the host runs Kubernetes v1.36.3"},
-			{Level: result.Warning, Check: result.CheckClock, Message: "the clock is wrong", ToDo: "Set it"},
-			{Level: result.OK, Check: result.CheckConnection, Cluster: "a", Message: "it responds"},
-			{Level: result.Error, Check: result.CheckRights, Cluster: "b", Message: "a role is missing.", ToDo: "Grant it"},
+	c := &Checkup{
+		Findings: []Finding{
+			{Level: OK, Check: CheckKubernetes, Message: "the host runs Kubernetes v1.36.3"},
+			{Level: Warning, Check: CheckClock, Message: "the clock is wrong", ToDo: "Set it"},
+			{Level: OK, Check: CheckConnection, Cluster: "a", Message: "it responds"},
+			{Level: Error, Check: CheckRights, Cluster: "b", Message: "a role is missing.", ToDo: "Grant it"},
 		},
-		Missing: []model.Missing{{What: "Secrets", Cluster: "b", Why: "forbidden"}, {What: "PersistentVolumes", Why: "forbidden"}},
-		Counts:  result.Counts{OK: 2, Warnings: 1, Errors: 1},
+		Missing: []inspect.Missing{{What: "Secrets", Cluster: "b", Why: "forbidden"}, {What: "PersistentVolumes", Why: "forbidden"}},
+		Counts:  Counts{OK: 2, Warnings: 1, Errors: 1},
 	}
 	for name, tc := range map[string]struct {
 		page page
@@ -58,7 +57,7 @@ Not checked
 			}
 		})
 	}
-	if got := (page{problems: true}).print(&result.Checkup{Counts: result.Counts{OK: 3}}); got != "3 ok, 0 warnings, 0 errors\n" {
+	if got := (page{problems: true}).print(&Checkup{Counts: Counts{OK: 3}}); got != "3 ok, 0 warnings, 0 errors\n" {
 		t.Errorf("got %q, want only the counts", got)
 	}
 }

@@ -9,11 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/move/host"
-	"github.com/xylem-io/xylem/internal/cli/move/olddisks"
-	"github.com/xylem-io/xylem/internal/cli/move/plan"
-	"github.com/xylem-io/xylem/internal/cli/move/record"
-	"github.com/xylem-io/xylem/internal/cli/move/run"
+	"github.com/xylem-io/xylem/internal/cli/move/objects"
 	"github.com/xylem-io/xylem/internal/cli/move/transfer"
 )
 
@@ -23,13 +19,13 @@ const DefaultImage = "docker.io/library/debian:13.2-slim"
 
 // options contains the flags, and the client of the run.
 type options struct {
-	run.Options
+	Options
 	env *command.Env
 
 	undo, deleteOld bool
 	timeout         time.Duration
 	ordinal         int
-	host            *host.Client
+	host            *objects.Client
 }
 
 // NewCommand creates the move command.
@@ -121,19 +117,19 @@ func (o *options) open() error {
 	if err != nil {
 		return fmt.Errorf("find the namespace (--namespace): %w", err)
 	}
-	o.host = &host.Client{Cluster: cluster, Env: o.env, Namespace: namespace, Timeout: o.timeout}
-	o.ID, o.Shell = record.NewID(), transfer.Shell{Config: cluster.Config, Namespace: namespace}
+	o.host = &objects.Client{Cluster: cluster, Env: o.env, Namespace: namespace, Timeout: o.timeout}
+	o.ID, o.Shell = objects.NewMoveID(), transfer.Shell{Config: cluster.Config, Namespace: namespace}
 	return nil
 }
 
 // do runs the command for each claim, one after another.
 func (o *options) do(ctx context.Context, claims []string) error {
-	act := run.Move
+	act := Move
 	switch {
 	case o.undo:
-		act = run.Undo
+		act = Undo
 	case o.deleteOld:
-		act = olddisks.Destroy
+		act = DestroyOldDisks
 	}
 	idle := 0
 	for i, name := range claims {
@@ -142,7 +138,7 @@ func (o *options) do(ctx context.Context, claims []string) error {
 		case err == nil:
 		case len(claims) == 1:
 			return err
-		case errors.As(err, &plan.NothingToDo{}):
+		case errors.As(err, &NothingToDo{}):
 			o.host.Report("Nothing to do for claim %q: %v", name, err)
 			if idle++; idle == len(claims) {
 				return err

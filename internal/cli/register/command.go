@@ -15,9 +15,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/register/connecting"
-	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
-	"github.com/xylem-io/xylem/internal/cli/register/specflags"
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
@@ -38,10 +35,10 @@ const (
 
 // run is one run of the command.
 type run struct {
-	memberpart.Part
+	memberPart
 	output command.Output
 	admin  command.Member
-	spec   specflags.Spec
+	spec   specFlags
 
 	name, server, serverName string
 	dry                      command.DryRun
@@ -72,7 +69,7 @@ var partUsage = map[string]string{
 
 // NewCommand creates the register command.
 func NewCommand(env *command.Env) *cobra.Command {
-	r := &run{Part: memberpart.Part{Env: env}, with: map[string]*bool{}}
+	r := &run{memberPart: memberPart{Env: env}, with: map[string]*bool{}}
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
 		Short: "Register a cluster as a member, or repair a registration and rotate its token",
@@ -166,7 +163,7 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.Way, err = memberpart.WayFrom(admin, r.server, r.serverName); err != nil {
+	if r.Way, err = memberWayFrom(admin, r.server, r.serverName); err != nil {
 		return err
 	}
 	if r.dry == command.DryRunClient {
@@ -284,7 +281,7 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err := r.write(ctx, kubeconfig, false); err != nil {
 		return nil, err
 	}
-	w := connecting.Wait{Env: r.Env, Host: r.host, Name: r.name, First: r.before == nil, Timeout: r.timeout}
+	w := connectionWait{Env: r.Env, Host: r.host, Name: r.name, First: r.before == nil, Timeout: r.timeout}
 	cr, connected, err := w.Ready(ctx, token)
 	r.connected = connected
 	return cr, err

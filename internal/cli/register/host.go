@@ -18,7 +18,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
@@ -166,7 +165,7 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 			return write()
 		}
 		by := fmt.Sprintf("kubectl -n %s delete secret %s", secret.Namespace, secret.Name)
-		return r.Journal.Do(memberpart.Step{What: "Secret " + secret.Name, By: by, Undo: func(ctx context.Context) (bool, error) {
+		return r.Journal.Do(undoStep{What: "Secret " + secret.Name, By: by, Undo: func(ctx context.Context) (bool, error) {
 			return r.Unmake(ctx, r.host, secret)
 		}}, write)
 	}
@@ -178,7 +177,7 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 	if dry {
 		return write()
 	}
-	return r.Journal.Do(memberpart.Step{
+	return r.Journal.Do(undoStep{
 		What: "the new kubeconfig in Secret " + secret.Name, By: "register again with a working kubeconfig",
 		Undo: func(ctx context.Context) (bool, error) { return r.restoreSecret(ctx, kubeconfig) },
 	}, write)
@@ -192,18 +191,18 @@ func (r *run) restoreSecret(ctx context.Context, written []byte) (bool, error) {
 		return false, err
 	}
 	if now.UID != r.secretBefore.UID {
-		return false, memberpart.ErrMeanwhile
+		return false, errChangedMeanwhile
 	}
 	held := now.Data[v1alpha1.KubeconfigKey]
 	if bytes.Equal(held, r.secretBefore.Data[v1alpha1.KubeconfigKey]) {
 		return false, nil
 	}
 	if !bytes.Equal(held, written) {
-		return false, memberpart.ErrMeanwhile
+		return false, errChangedMeanwhile
 	}
 	was := now.DeepCopy()
 	was.Labels, was.Annotations, was.Data = r.secretBefore.Labels, r.secretBefore.Annotations, r.secretBefore.Data
-	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
+	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), FieldOwner)
 }
 
 // againstManager is the backoff after conflicts, in all about five seconds. The manager writes the status several
@@ -217,7 +216,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 		if dry {
 			return write()
 		}
-		return r.Journal.Do(memberpart.Step{
+		return r.Journal.Do(undoStep{
 			What: "registration " + r.name, By: "kubectl delete clusterregistration " + r.name,
 			Undo: func(ctx context.Context) (bool, error) { return r.withdraw(ctx, cr) },
 		}, write)
@@ -234,7 +233,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 				return err
 			}
 			if now.UID != r.before.UID || !equality.Semantic.DeepEqual(now.Spec, r.before.Spec) {
-				return memberpart.ErrMeanwhile
+				return errChangedMeanwhile
 			}
 			cr = now.DeepCopy()
 			cr.Spec = *wanted
@@ -244,7 +243,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 	if dry {
 		return write()
 	}
-	return r.Journal.Do(memberpart.Step{
+	return r.Journal.Do(undoStep{
 		What: "the changes to registration " + r.name, By: "kubectl edit clusterregistration " + r.name,
 		Undo: func(ctx context.Context) (bool, error) { return r.restoreRegistration(ctx, wanted) },
 	}, write)
@@ -257,15 +256,15 @@ func (r *run) restoreRegistration(ctx context.Context, written *v1alpha1.Cluster
 	}
 	switch {
 	case now.UID != r.before.UID:
-		return false, memberpart.ErrMeanwhile
+		return false, errChangedMeanwhile
 	case equality.Semantic.DeepEqual(now.Spec, r.before.Spec):
 		return false, nil
 	case !equality.Semantic.DeepEqual(&now.Spec, written):
-		return false, memberpart.ErrMeanwhile
+		return false, errChangedMeanwhile
 	}
 	was := now.DeepCopy()
 	was.Spec = r.before.Spec
-	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
+	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), FieldOwner)
 }
 
 // withdraw deletes a registration that this run has created, and waits until it is deleted, because
@@ -275,7 +274,7 @@ func (r *run) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration) (b
 	if err != nil || !did {
 		return did, err
 	}
-	return true, memberpart.Patiently(ctx, func(ctx context.Context) (bool, error) {
+	return true, retryPatiently(ctx, func(ctx context.Context) (bool, error) {
 		var now v1alpha1.ClusterRegistration
 		err := r.host.Get(ctx, client.ObjectKeyFromObject(cr), &now)
 		if apierrors.IsNotFound(err) || err == nil && now.UID != cr.UID {

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -142,7 +141,7 @@ func (r *run) printPlan() error {
 	if r.output.Format == "" {
 		for _, obj := range append(there, here...) {
 			if o, ok := obj.(client.Object); ok {
-				fmt.Fprintf(r.Env.Out, "%s (%s)\n", memberpart.Named(o), r.dry.Mark())
+				fmt.Fprintf(r.Env.Out, "%s (%s)\n", kindAndName(o), r.dry.Mark())
 			}
 		}
 		return nil

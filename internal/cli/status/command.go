@@ -13,8 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
-	"github.com/xylem-io/xylem/internal/cli/tree/render"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // podsShown is the maximum number of Pods in the text output. -o json prints all of them.
@@ -40,7 +39,7 @@ still exist.
 The command reads only the host. It needs permission to list ClusterRegistrations, and lists anything else that it could
 not read.
 
--o json and yaml print one object of ` + model.APIVersion + `, kind ` + Kind + `, with the fields leaderless, members, pods, provisioned
+-o json and yaml print one object of ` + inspect.APIVersion + `, kind ` + Kind + `, with the fields leaderless, members, pods, provisioned
 and missing. Later versions may add fields, but never rename fields or change their meaning. With --watch, they print an
 object whenever it changes.`,
 		Example: `  kubectl xylem status
@@ -179,7 +178,7 @@ func (p page) paragraph(out io.Writer, mark, text string) {
 	if width > 0 {
 		width -= 2
 	}
-	for _, line := range render.Wrap(text, width) {
+	for _, line := range inspect.Wrap(text, width) {
 		fmt.Fprintln(out, mark+line)
 		mark = "  "
 	}

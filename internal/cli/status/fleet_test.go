@@ -13,7 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 var now = time.Date(2026, 11, 25, 5, 0, 0, 0, time.UTC)
@@ -100,11 +100,11 @@ func TestPrint(t *testing.T) {
 	f := &Fleet{
 		Members: []Member{
 			{Name: "a", Ready: true, Reason: "Ready", Version: "v1.36.3", Node: "kosmos-a", Volumes: v1alpha1.VolumeCounts{Bound: 12, Orphaned: 1}, TokenExpires: &left, Created: metav1.NewTime(now.Add(-48 * time.Hour)),
-				Problems: []model.Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: "False", Reason: v1alpha1.ReasonOrphanedVolumes, Message: "one", Since: metav1.NewTime(now.Add(-time.Minute))}}},
+				Problems: []inspect.Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: "False", Reason: v1alpha1.ReasonOrphanedVolumes, Message: "one", Since: metav1.NewTime(now.Add(-time.Minute))}}},
 			{Name: "b", Reason: "Unreachable", Node: "kosmos-b", TokenExpires: &expired},
 			{Name: "c", Ready: true, Reason: "Ready", Node: "kosmos-c"},
 		},
-		Missing: []model.Missing{{What: "PersistentVolumes", Why: "forbidden"}},
+		Missing: []inspect.Missing{{What: "PersistentVolumes", Why: "forbidden"}},
 	}
 	for i := range podsShown + 2 {
 		f.Pods = append(f.Pods, Pod{Namespace: "shop", Name: "app-" + string(rune('a'+i)), Reason: "NoCapacity", Since: metav1.NewTime(now.Add(-time.Hour))})

@@ -16,9 +16,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/leader"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // pageSize is the maximum number of objects in a page of a list.
@@ -27,7 +25,7 @@ const pageSize = 500
 // read reads the fleet from the host. It fails if it cannot list the registrations. It records
 // other failures in Missing.
 func read(ctx context.Context, host *command.Cluster, namespace string, now time.Time) (*Fleet, error) {
-	f := &Fleet{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: Kind}, Members: []Member{}}
+	f := &Fleet{TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: Kind}, Members: []Member{}}
 	var registrations v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &registrations); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
@@ -39,7 +37,7 @@ func read(ctx context.Context, host *command.Cluster, namespace string, now time
 		f.Members = append(f.Members, memberOf(&registrations.Items[i]))
 	}
 	slices.SortFunc(f.Members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
-	f.Leaderless = leader.Problem(ctx, host.Config, namespace)
+	f.Leaderless = inspect.LeaderProblem(ctx, host.Config, namespace)
 	f.note("Pods", f.readPods(ctx, host))
 	f.note("PersistentVolumes", f.readVolumes(ctx, host, now))
 	return f, nil
@@ -47,7 +45,7 @@ func read(ctx context.Context, host *command.Cluster, namespace string, now time
 
 func (f *Fleet) note(what string, err error) {
 	if err != nil {
-		f.Missing = append(f.Missing, model.Missing{What: what, Why: gather.Plain(err.Error())})
+		f.Missing = append(f.Missing, inspect.Missing{What: what, Why: inspect.Plain(err.Error())})
 	}
 }
 

@@ -10,15 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
-	"github.com/xylem-io/xylem/internal/cli/tree/render"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 type options struct {
 	env    *command.Env
 	output command.Output
-	way    gather.Way
+	way    inspect.Way
 	// problems hides healthy objects. watch prints the tree again whenever it changes.
 	problems, watch bool
 }
@@ -38,7 +36,7 @@ To read the member itself, specify your own kubeconfig for it (--member-kubeconf
 --live to read the member with its registration's kubeconfig, if you can read the Secret that contains the kubeconfig.
 The command lists what it could not read, and shows the rest.
 
--o json and yaml print one object of ` + model.APIVersion + `, kind ` + model.Kind + `. Its fields are: root, a node; missing, what could
+-o json and yaml print one object of ` + inspect.APIVersion + `, kind ` + inspect.TreeKind + `. Its fields are: root, a node; missing, what could
 not be read (what, cluster, why); recorded, the members that were not read. A node has kind, namespace, name,
 cluster (a registration, absent for the host), state, health (Good, Waiting, Bad or Unknown), created, details,
 driver, handle, conditions, events and children. Later versions may add fields, but never rename fields or change their
@@ -68,7 +66,7 @@ meaning. With --watch, they print an object whenever it changes.`,
 }
 
 // AddWayFlags adds the flags that select how to connect to members.
-func AddWayFlags(c *cobra.Command, way *gather.Way) {
+func AddWayFlags(c *cobra.Command, way *inspect.Way) {
 	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs. This requires permission to read the Secrets that contain them.")
 	way.AddFlags(c.Flags(), "Your own kubeconfig for the member.")
 }
@@ -76,13 +74,13 @@ func AddWayFlags(c *cobra.Command, way *gather.Way) {
 // Asked is what is known about the requested object.
 type Asked struct {
 	// Owner is the requested workload, or nil.
-	Owner *model.Node
+	Owner *inspect.Node
 	// Facts are those of the requested object, or of each Pod of a workload that is not ready.
-	Facts []*gather.Facts
+	Facts []*inspect.Facts
 }
 
 // Read reads the objects around the requested object. The arguments are those of the tree command.
-func Read(ctx context.Context, env *command.Env, way gather.Way, args []string) (*Asked, error) {
+func Read(ctx context.Context, env *command.Env, way inspect.Way, args []string) (*Asked, error) {
 	asked, err := parse(args)
 	if err != nil {
 		return nil, err
@@ -101,7 +99,7 @@ func Read(ctx context.Context, env *command.Env, way gather.Way, args []string) 
 	r, result := reading{env: env, host: host, namespace: namespace, way: way}, &Asked{}
 	parts := []target{asked}
 	if !asked.single() {
-		if result.Owner, parts, err = r.parts(ctx, asked); err != nil || result.Owner.Health == model.Good {
+		if result.Owner, parts, err = r.parts(ctx, asked); err != nil || result.Owner.Health == inspect.Good {
 			return result, err
 		}
 	}
@@ -113,7 +111,7 @@ func Read(ctx context.Context, env *command.Env, way gather.Way, args []string) 
 		if err != nil {
 			return nil, err
 		}
-		if asked.kind == gather.KindVolume && facts.Claims[0].Key.Name == "" {
+		if asked.kind == inspect.KindVolume && facts.Claims[0].Key.Name == "" {
 			return nil, fmt.Errorf("no claim is bound to PersistentVolume %q. `kubectl xylem tree pv %[1]s` shows the volume", asked.name)
 		}
 		result.Facts = append(result.Facts, facts)
@@ -148,16 +146,16 @@ func (o *options) run(ctx context.Context, asked target) error {
 	}
 	r := reading{env: o.env, host: host, namespace: namespace, way: o.way}
 	well := false
-	read := func() (*model.Tree, error) {
+	read := func() (*inspect.Tree, error) {
 		t, err := r.tree(ctx, asked)
 		well = err == nil && o.problems && !problems(&t.Root)
 		return t, err
 	}
-	return command.Watch(ctx, o.env, o.watch, read, func(t *model.Tree) error { return o.print(t, asked, well) })
+	return command.Watch(ctx, o.env, o.watch, read, func(t *inspect.Tree) error { return o.print(t, asked, well) })
 }
 
 // print prints the tree. well means that the user requested only problems, and there are none.
-func (o *options) print(t *model.Tree, asked target, well bool) error {
+func (o *options) print(t *inspect.Tree, asked target, well bool) error {
 	if o.output.Format != "" {
 		return o.output.Print(o.env.MachineOut(), t)
 	}
@@ -169,7 +167,7 @@ func (o *options) print(t *model.Tree, asked target, well bool) error {
 	if o.watch {
 		fmt.Fprintf(o.env.Out, "\n%s\n", now.Format(time.TimeOnly))
 	}
-	render.Page{Width: o.env.Width(o.env.Out), Paint: o.env.PaintOf(o.env.Out), Now: now}.Print(o.env.Out, t)
+	Page{Width: o.env.Width(o.env.Out), Paint: o.env.PaintOf(o.env.Out), Now: now}.Print(o.env.Out, t)
 	return nil
 }
 

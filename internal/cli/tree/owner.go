@@ -15,14 +15,12 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/cli/tree/build"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
 // owner reads a workload or a namespace. It returns its node and the selector of its Pods.
-func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selector, error) {
+func (r reading) owner(ctx context.Context, t target) (*inspect.Node, labels.Selector, error) {
 	var obj client.Object
 	var w workload
 	var read func() // fills w from obj
@@ -66,7 +64,7 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 		if err := r.get(ctx, t, &namespace); err != nil {
 			return nil, nil, err
 		}
-		n := build.Object(t.kind, "", &namespace, build.Phase(string(namespace.Status.Phase)), model.Good)
+		n := Object(t.kind, "", &namespace, Phase(string(namespace.Status.Phase)), inspect.Good)
 		return &n, labels.Everything(), nil
 	}
 	if err := r.get(ctx, t, obj); err != nil {
@@ -87,7 +85,7 @@ type workload struct {
 	selector      *metav1.LabelSelector
 	// done is true if a Job is complete.
 	done     bool
-	problems []model.Condition
+	problems []inspect.Condition
 }
 
 // add adds a condition if it reports a problem.
@@ -103,23 +101,23 @@ func (w *workload) add(kind string, status corev1.ConditionStatus, reason, messa
 	default:
 		return
 	}
-	w.problems = append(w.problems, model.Condition{Type: kind, Status: string(status), Reason: gather.Plain(reason), Message: gather.Plain(message), Since: since})
+	w.problems = append(w.problems, inspect.Condition{Type: kind, Status: string(status), Reason: inspect.Plain(reason), Message: inspect.Plain(message), Since: since})
 }
 
-func (w *workload) node(kind string, obj client.Object) *model.Node {
+func (w *workload) node(kind string, obj client.Object) *inspect.Node {
 	word := "ready"
 	if kind == kindJob {
 		word = "succeeded"
 	}
-	state, health := "Ready", model.Good
+	state, health := "Ready", inspect.Good
 	switch {
 	case w.done || w.ready >= w.wanted && len(w.problems) == 0:
 	case len(w.problems) > 0:
-		state, health = "NotReady", model.Bad
+		state, health = "NotReady", inspect.Bad
 	default:
-		state, health = "NotReady", model.Waiting
+		state, health = "NotReady", inspect.Waiting
 	}
-	n := build.Object(kind, "", obj, state, health)
+	n := Object(kind, "", obj, state, health)
 	n.Details = append(n.Details, fmt.Sprintf("%d of %s %s", w.ready, text.Count(int(w.wanted), "Pod"), word))
 	if !w.done {
 		n.Conditions = w.problems

@@ -13,11 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/cli/tree"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
-	"github.com/xylem-io/xylem/internal/cli/tree/render"
-	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 )
 
 // Exit codes other than 0. 0 means that there is no problem.
@@ -29,7 +26,7 @@ const (
 type options struct {
 	env    *command.Env
 	output command.Output
-	way    gather.Way
+	way    inspect.Way
 }
 
 // NewCommand creates the why command.
@@ -47,7 +44,7 @@ The exit code is 0 if the Pod runs, the claim is bound or the object is ready, 1
 determine this. The command needs the same permissions as kubectl xylem tree, and has the same flags for reading the
 member itself.
 
--o json and yaml print one object of ` + model.APIVersion + `, kind ` + diagnose.Kind + `, with the fields subject, verdict (Well, Waiting
+-o json and yaml print one object of ` + inspect.APIVersion + `, kind ` + Kind + `, with the fields subject, verdict (Well, Waiting
 or Problem), summary, toDo, causes, evidence, times, missing and recorded. Later versions may add fields, but never rename
 fields or change their meaning.`,
 		Example: `  kubectl xylem why pod web-0 -n shop
@@ -86,13 +83,13 @@ func (o *options) run(c *cobra.Command, args []string) (well bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var d *diagnose.Diagnosis
+	var d *Diagnosis
 	if asked.Owner != nil {
-		d = diagnose.OfWorkload(asked.Owner, asked.Facts)
+		d = OfWorkload(asked.Owner, asked.Facts)
 	} else {
-		d = diagnose.Of(asked.Facts[0])
+		d = Of(asked.Facts[0])
 	}
-	well = d.Verdict == diagnose.Well
+	well = d.Verdict == Well
 	if o.output.Format != "" {
 		return well, errors.Join(o.output.Print(o.env.MachineOut(), d))
 	}
@@ -109,13 +106,13 @@ type page struct {
 	now   time.Time
 }
 
-func (p page) print(d *diagnose.Diagnosis) {
-	p.paragraph(p.verdict(d.Verdict), "", diagnose.Ended(d.Summary))
+func (p page) print(d *Diagnosis) {
+	p.paragraph(p.verdict(d.Verdict), "", inspect.Ended(d.Summary))
 	if d.ToDo != "" {
 		p.paragraph(p.paint.Strong, "", "To do: "+d.ToDo)
 	}
 	others := d.Causes
-	if d.Verdict == diagnose.Problem {
+	if d.Verdict == Problem {
 		others = others[1:] // the summary describes the first
 	}
 	printed := sets.New(d.ToDo)
@@ -128,9 +125,9 @@ func (p page) print(d *diagnose.Diagnosis) {
 			toDo = "" // two objects report the same problem
 		}
 		printed.Insert(toDo)
-		p.paragraph(nil, "  - ", strings.TrimSpace(fmt.Sprintf("%s: %s %s", object(c.Ref), diagnose.Ended(c.What), toDo)))
+		p.paragraph(nil, "  - ", strings.TrimSpace(fmt.Sprintf("%s: %s %s", object(c.Ref), inspect.Ended(c.What), toDo)))
 	}
-	if d.Verdict != diagnose.Well {
+	if d.Verdict != Well {
 		p.evidence(d)
 	}
 	p.times(d)
@@ -140,13 +137,13 @@ func (p page) print(d *diagnose.Diagnosis) {
 		}
 		p.paragraph(nil, "  ", fmt.Sprintf("%s%s: %s", m.What, in(m.Cluster), m.Why))
 	}
-	if len(d.Recorded) > 0 && d.Verdict != diagnose.Well {
+	if len(d.Recorded) > 0 && d.Verdict != Well {
 		fmt.Fprintln(p.w)
 		p.paragraph(p.paint.Faint, "", fmt.Sprintf("For %s, only the host's records were read. Use --live to read members with their registrations' kubeconfigs, or --member-kubeconfig to read one with your own.", strings.Join(d.Recorded, ", ")))
 	}
 }
 
-func (p page) evidence(d *diagnose.Diagnosis) {
+func (p page) evidence(d *Diagnosis) {
 	fmt.Fprintln(p.w, "\nEvidence:")
 	for _, e := range d.Evidence {
 		line := object(e.Ref) + ": " + e.State
@@ -167,7 +164,7 @@ func (p page) evidence(d *diagnose.Diagnosis) {
 
 // times prints how long each step of a claim took. The resolution is one second, because the
 // timestamps of objects have no fractions of seconds.
-func (p page) times(d *diagnose.Diagnosis) {
+func (p page) times(d *Diagnosis) {
 	for i, s := range d.Times {
 		if i == 0 {
 			fmt.Fprintln(p.w, "\nTimes (resolution 1s):")
@@ -185,7 +182,7 @@ func (p page) ago(t time.Time) string {
 
 // paragraph prints a text within the width, indented, and colored by paint if that is set.
 func (p page) paragraph(paint func(string) string, indent, text string) {
-	for i, line := range render.Wrap(text, p.width-len(indent)) {
+	for i, line := range inspect.Wrap(text, p.width-len(indent)) {
 		if i > 0 {
 			indent = strings.Repeat(" ", len(indent))
 		}
@@ -196,18 +193,18 @@ func (p page) paragraph(paint func(string) string, indent, text string) {
 	}
 }
 
-func (p page) verdict(v diagnose.Verdict) func(string) string {
+func (p page) verdict(v Verdict) func(string) string {
 	switch v {
-	case diagnose.Well:
+	case Well:
 		return p.paint.Good
-	case diagnose.Waiting:
+	case Waiting:
 		return p.paint.Doubtful
-	case diagnose.Problem:
+	case Problem:
 	}
 	return p.paint.Bad
 }
 
-func object(r diagnose.Ref) string {
+func object(r Ref) string {
 	name := r.Name
 	if r.Namespace != "" {
 		name = r.Namespace + "/" + name
