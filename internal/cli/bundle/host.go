@@ -40,7 +40,7 @@ type listing struct {
 	opts []client.ListOption
 }
 
-// plain returns the host's listings that need no filter other than a label or namespace.
+// listingsOfHost returns the host's listings that need no filter other than a label or namespace.
 func listingsOfHost(namespace string) []listing {
 	labelled := client.MatchingLabels{command.LabelName: command.LabelNameValue}
 	created := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}

@@ -117,7 +117,7 @@ var metadata = fields{
 	"deletionTimestamp": whole{}, "deletionGracePeriodSeconds": whole{}, "finalizers": whole{}, "ownerReferences": whole{}, "generation": whole{}, "resourceVersion": whole{},
 }
 
-// Object returns the part of an object to keep, depending on its kind. If the kind is unknown, that
+// redactObject returns the part of an object to keep, depending on its kind. If the kind is unknown, that
 // is only the metadata.
 func redactObject(obj *unstructured.Unstructured) map[string]any {
 	f := fields{"apiVersion": whole{}, "kind": whole{}, "metadata": metadata}
@@ -128,7 +128,7 @@ func redactObject(obj *unstructured.Unstructured) map[string]any {
 	return kept
 }
 
-// Kinds returns the kinds of which Object keeps more than the metadata.
+// Kinds returns the kinds of which redactObject keeps more than the metadata.
 func redactedKinds() []string {
 	var names []string
 	for kind := range kinds {

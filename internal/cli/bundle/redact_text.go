@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Redacted replaces what was removed.
+// redacted replaces what was removed.
 const redacted = "REDACTED"
 
 // shortest is the minimum length of a known secret. Shorter ones are parts of ordinary words.
@@ -74,7 +74,7 @@ var harmless = []string{"name", "names", "ref", "refs", "namespace", "lifetime",
 // harmlessFlag matches flags that have no value, and flags for the name of a Secret.
 var harmlessFlag = regexp.MustCompile(`^--?(?:(?:overwrite|with|without|no|enable|disable|skip|allow|show|renew|rotate)-|[\w-]*(?:pull|kubeconfig|tls)-secrets?$)`)
 
-// Text replaces all credentials that it recognizes in a text.
+// redactText replaces all credentials that it recognizes in a text.
 func redactText(text string) string {
 	for _, p := range patterns {
 		text = p.match.ReplaceAllString(text, p.with)
@@ -107,7 +107,7 @@ func sensitive(name string) bool {
 		!slices.ContainsFunc(harmless, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// Known replaces values that are known to be secret.
+// knownSecrets replaces values that are known to be secret.
 type knownSecrets struct{ values []string }
 
 // Add adds a secret value, unless it is too short.

@@ -114,7 +114,7 @@ func quoted(text, quote string) int {
 	return len(text)
 }
 
-// plain returns the length of a value without quotes. It may be a list or a map in brackets.
+// endOfPlainValue returns the length of a value without quotes. It may be a list or a map in brackets.
 func endOfPlainValue(text string) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,15 +22,16 @@ func healthyEnvironment() *Host {
 	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 	drivers := []storagev1.CSINodeDriver{{Name: v1alpha1.ProvisionerName}, {Name: v1alpha1.PromiseDriverName}}
 	return &Host{
-		Cluster:    Cluster{Snapshots: read(true)},
-		Driver:     read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true), AttachRequired: ptr.To(false), PreventPodSchedulingIfMissing: ptr.To(true)}}),
-		Promises:   read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(false), AttachRequired: ptr.To(false)}}),
-		CSINodes:   items(storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-a"}, Spec: storagev1.CSINodeSpec{Drivers: drivers}}),
-		Nodes:      items(node),
-		Paths:      map[string]Path{"kosmos-a": {Code: 200}},
-		DaemonSets: items[appsv1.DaemonSet](), Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true}), Unbound: items[Snapshot](),
-		Classes: items(storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, Provisioner: v1alpha1.ProvisionerName},
-			storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Provisioner: "disk.example.com"}),
+		Cluster: Cluster{Snapshots: read(true)},
+		driverFacts: driverFacts{
+			Driver:   read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true), AttachRequired: ptr.To(false), PreventPodSchedulingIfMissing: ptr.To(true)}}),
+			Promises: read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(false), AttachRequired: ptr.To(false)}}),
+			CSINodes: items(storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-a"}, Spec: storagev1.CSINodeSpec{Drivers: drivers}}),
+		},
+		Nodes: items(node), Paths: map[string]nodePath{"kosmos-a": {Code: 200}}, DaemonSets: items[appsv1.DaemonSet](), Unbound: items[unboundSnapshot](),
+		controlPlaneFacts: controlPlaneFacts{Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true})},
+		leftoverFacts: leftoverFacts{Classes: items(storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, Provisioner: v1alpha1.ProvisionerName},
+			storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Provisioner: "disk.example.com"})},
 	}
 }
 
@@ -92,20 +92,20 @@ func TestChecks(t *testing.T) {
 		}, nil, "no feature gate or controller that Xylem needs is off"},
 
 		"only the old annotation names the class of a claim": {func(h *Host) {
-			h.Version, h.Annotated = "v1.37.2", items(Claim{Namespace: "shop", Name: "other", Class: "theirs"}, Claim{Namespace: "shop", Name: "old", Class: "gold"})
+			h.Version, h.Annotated = "v1.37.2", items(annotatedClaim{Namespace: "shop", Name: "other", Class: "theirs"}, annotatedClaim{Namespace: "shop", Name: "old", Class: "gold"})
 		}, []string{"Error ControlPlane"}, `names the class of claim "shop/old", which makes kube-scheduler 1.37 panic`},
 		"only the old annotation names the class of a claim, before Kubernetes 1.37": {func(h *Host) {
-			h.Version, h.Annotated = "v1.36.4", items(Claim{Namespace: "shop", Name: "old", Class: "gold"})
+			h.Version, h.Annotated = "v1.36.4", items(annotatedClaim{Namespace: "shop", Name: "old", Class: "gold"})
 		}, []string{"Warning ControlPlane"}, "1.37"},
 		"only the old annotation names the class of a claim, which belongs to another provisioner": {func(h *Host) {
-			h.Annotated = items(Claim{Namespace: "shop", Name: "other", Class: "theirs"})
+			h.Annotated = items(annotatedClaim{Namespace: "shop", Name: "other", Class: "theirs"})
 		}, nil, ""},
 
 		"the API server cannot reach the manager": {func(h *Host) {
-			h.Paths["kosmos-a"] = Path{Code: 503, Detail: "dial tcp 10.0.0.1:10250: i/o timeout"}
+			h.Paths["kosmos-a"] = nodePath{Code: 503, Detail: "dial tcp 10.0.0.1:10250: i/o timeout"}
 		}, []string{"Error NodeAPI"}, "i/o timeout"},
-		"the manager rejects the API server":              {func(h *Host) { h.Paths["kosmos-a"] = Path{Code: 403} }, []string{"Error NodeAPI"}, "client certificate"},
-		"the user lacks permission for the kubelet check": {func(h *Host) { h.Paths["kosmos-a"] = Path{Code: 403, Own: true} }, nil, ""},
+		"the manager rejects the API server":              {func(h *Host) { h.Paths["kosmos-a"] = nodePath{Code: 403} }, []string{"Error NodeAPI"}, "client certificate"},
+		"the user lacks permission for the kubelet check": {func(h *Host) { h.Paths["kosmos-a"] = nodePath{Code: 403, Own: true} }, nil, ""},
 		"the node API is off":                             {func(h *Host) { h.Paths = nil }, nil, "disabled"},
 
 		"a DaemonSet that may run on virtual nodes": {func(h *Host) { h.DaemonSets = items(daemonSet(every)) }, []string{"Warning DaemonSets"}, `"agents/agent"`},
@@ -124,14 +124,18 @@ func TestChecks(t *testing.T) {
 		}, []string{"Warning DaemonSets"}, ""},
 
 		"a snapshot waits for the snapshot-controller": {func(h *Host) {
-			h.Unbound = items(Snapshot{Namespace: "shop", Name: "s", Age: time.Hour}, Snapshot{Namespace: "shop", Name: "new", Age: time.Second})
+			h.Unbound = items(unboundSnapshot{Namespace: "shop", Name: "s", Age: time.Hour}, unboundSnapshot{Namespace: "shop", Name: "new", Age: time.Second})
 		}, []string{"Warning Snapshots"}, `no content has been bound to VolumeSnapshot "shop/s" for up to 1h0m0s`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := healthyEnvironment()
 			tc.change(h)
 			var problems, all []string
-			for _, f := range slices.Concat(judgeDrivers(h), judgeControlPlane(h), judgeNodeAPI(h), judgeDaemonSets(h), judgeSnapshots(h)) {
+			found, err := runJudges([]checkOf[*Facts]{driverCheck, controlPlaneCheck, nodeAPICheck, daemonSetsCheck, snapshotsCheck}, &Facts{Host: *h}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range found {
 				if f.Level != OK {
 					problems = append(problems, fmt.Sprintf("%s %s", f.Level, f.Check))
 				}

@@ -1,16 +1,12 @@
 package doctor
 
 import (
-	"strings"
+	"cmp"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -51,91 +47,42 @@ type Cluster struct {
 	At time.Time
 	// Clock is the difference between the cluster's clock and this machine's.
 	Clock inspect.Clock
-	// Policies and Bindings are all the ValidatingAdmissionPolicies and their bindings.
-	Policies List[admissionv1.ValidatingAdmissionPolicy]
-	Bindings List[admissionv1.ValidatingAdmissionPolicyBinding]
-	// Webhooks are the webhook configurations and mutating policies with Xylem's label.
-	Webhooks List[metav1.PartialObjectMetadata]
 	// Account is the manager's account in the cluster, and Rights are its permissions.
 	Account Account
 	Rights  Rights
 	// Snapshots is true if the API server serves VolumeSnapshots.
 	Snapshots Object[bool]
-}
 
-// Rights are permissions of an account.
-type Rights struct {
-	// Lacks are permissions that Xylem needs but the account lacks. Excess are dangerous permissions
-	// that the account has but Xylem does not need.
-	Lacks, Excess []authorizationv1.ResourceAttributes
-	Read          bool
+	policyFacts
 }
 
 // Host contains the facts about the host.
 type Host struct {
 	Cluster
-	Namespace  string
-	Deployment Object[appsv1.Deployment]
-	Leader     Object[coordinationv1.Lease]
+	Namespace string
+	// Registrations and Nodes, the virtual nodes, are read first, because several checks need them.
+	Registrations List[v1alpha1.ClusterRegistration]
+	Nodes         List[corev1.Node]
+	// Definition is the CustomResourceDefinition of ClusterRegistrations.
 	Definition Object[unstructured.Unstructured]
-	// Driver is the CSIDriver for volumes in members, and Promises is the one for promises.
-	Driver, Promises Object[storagev1.CSIDriver]
 	// Mutating is true if the API server serves MutatingAdmissionPolicies.
 	Mutating Object[bool]
-
-	Registrations List[v1alpha1.ClusterRegistration]
-	// Nodes are the virtual nodes. Paths shows, by node name, whether the API server can reach the
-	// manager as the node's kubelet.
-	Nodes List[corev1.Node]
-	Paths map[string]Path
-	// CSINodes are the CSINodes that Xylem created for the virtual nodes.
-	CSINodes List[storagev1.CSINode]
-
+	// Paths shows, by node name, whether the API server can reach the manager as the node's kubelet.
+	Paths      map[string]nodePath
 	DaemonSets List[appsv1.DaemonSet]
-	// Control contains the Pods of kube-apiserver, kube-controller-manager and kube-scheduler, if they
-	// are visible. Gates are the feature gates of the API server that responded.
-	Control List[corev1.Pod]
-	Gates   Object[map[string]bool]
-
-	// Heartbeats are the Leases of virtual nodes.
-	Heartbeats List[coordinationv1.Lease]
-	// Volumes are the metadata of the members' host PVs, and Secrets are the metadata of the Secrets
-	// in the manager's namespace.
-	Volumes, Secrets List[metav1.PartialObjectMetadata]
-	Capacities       List[storagev1.CSIStorageCapacity]
-	Classes          List[storagev1.StorageClass]
-	// Annotated are the claims without a volume whose class only the old annotation names.
-	Annotated List[Claim]
 	// Unbound are the VolumeSnapshots without a content.
-	Unbound List[Snapshot]
-}
+	Unbound List[unboundSnapshot]
 
-// Claim is a claim, and the name of its class.
-type Claim struct {
-	Namespace, Name, Class string
-}
-
-// Snapshot is a VolumeSnapshot that has no content yet.
-type Snapshot struct {
-	Namespace, Name string
-	Age             time.Duration
-}
-
-// Path is the response to a request that the API server sends to the manager as the kubelet of a
-// virtual node.
-type Path struct {
-	// Code is the HTTP status code, or 0 if there was no response.
-	Code int
-	// Own is true if the API server itself rejected the request, because the user lacks permission, or
-	// because it does not proxy requests to the node's address. It still serves logs and exec there.
-	Own bool
-	// Detail is the error if the code is not 200.
-	Detail string
+	managerFacts
+	driverFacts
+	controlPlaneFacts
+	leftoverFacts
 }
 
 // Member contains the facts about a member.
 type Member struct {
 	Cluster
+	host *Host
 	// Registration is the registration's name, or "" if the cluster is not registered.
 	Registration string
 	// Recorded is the cluster ID in the registration's status.
@@ -154,11 +101,11 @@ type Member struct {
 	Leaves map[string]int
 }
 
-// Base returns the account that a member's policies name. If a is an account for an individual
-// host, Base removes the host's suffix from its name.
-func Base(a Account) Account {
-	if name, _, cut := strings.Cut(a.Name, "-host-"); cut {
-		a.Name = name
-	}
-	return a
-}
+// unregistered is the name of a member without a registration.
+const unregistered = "(not registered)"
+
+// shownName returns the member's name in findings.
+func (m *Member) shownName() string { return cmp.Or(m.Registration, unregistered) }
+
+// isRead reports whether a registered member could be read.
+func (m *Member) isRead() bool { return m.Away == "" && m.Registration != "" }

@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// limit is the maximum number of bytes to read from an API server's metrics.
+// metricsLimit is the maximum number of bytes to read from an API server's metrics.
 const metricsLimit = 64 << 20
 
-// gate matches the state of a feature gate in metrics (k8s.io/component-base/featuregate).
+// featureGateMetric matches the state of a feature gate in metrics (k8s.io/component-base/featuregate).
 var featureGateMetric = regexp.MustCompile(`^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])`)
 
 // Of returns which feature gates of an API server are enabled. It skips alpha gates, because they

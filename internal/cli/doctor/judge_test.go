@@ -80,21 +80,29 @@ func healthy(t *testing.T) *Facts {
 		Host: Host{
 			Cluster: Cluster{
 				ID: "host-1", Version: "v1.36.3", At: now, Clock: clock, Account: account, Rights: Rights{Read: true},
-				Policies: items(policies.Policies...), Bindings: items(policies.Bindings...), Webhooks: items[metav1.PartialObjectMetadata](), Snapshots: read(true),
+				Snapshots:   read(true),
+				policyFacts: policyFacts{Policies: items(policies.Policies...), Bindings: items(policies.Bindings...), Webhooks: items[metav1.PartialObjectMetadata]()},
 			},
-			Mutating: read(true), Namespace: "xylem-system", Deployment: read(d), Leader: read(*lease(v1alpha1.LeaderLease, time.Second)), Definition: read(*definition),
-			Driver:        read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true), AttachRequired: ptr.To(false), PreventPodSchedulingIfMissing: ptr.To(true)}}),
-			Promises:      read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(false), AttachRequired: ptr.To(false)}}),
-			CSINodes:      items(csiNode("kosmos-a"), csiNode("kosmos-b")),
-			Registrations: items(r), Nodes: items(node), Paths: map[string]Path{"kosmos-a": {Code: 200}},
-			DaemonSets: items[appsv1.DaemonSet](), Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true}),
-			Heartbeats: items(*lease("kosmos-a", 0)), Volumes: items(metadata("pvc-1", map[string]string{v1alpha1.LabelClusterID: "id-a"}, v1alpha1.FinalizerLeafVolume)),
-			Secrets: items(metadata("a-kubeconfig", nil)), Unbound: items[Snapshot](), Capacities: items[storagev1.CSIStorageCapacity](), Classes: items[storagev1.StorageClass](),
+			Mutating: read(true), Namespace: "xylem-system", Definition: read(*definition),
+			managerFacts: managerFacts{Deployment: read(d), Leader: read(*lease(v1alpha1.LeaderLease, time.Second))},
+			driverFacts: driverFacts{
+				Driver:   read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true), AttachRequired: ptr.To(false), PreventPodSchedulingIfMissing: ptr.To(true)}}),
+				Promises: read(storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(false), AttachRequired: ptr.To(false)}}),
+				CSINodes: items(csiNode("kosmos-a"), csiNode("kosmos-b")),
+			},
+			Registrations: items(r), Nodes: items(node), Paths: map[string]nodePath{"kosmos-a": {Code: 200}},
+			DaemonSets: items[appsv1.DaemonSet](), Unbound: items[unboundSnapshot](),
+			controlPlaneFacts: controlPlaneFacts{Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true})},
+			leftoverFacts: leftoverFacts{
+				Heartbeats: items(*lease("kosmos-a", 0)), Volumes: items(metadata("pvc-1", map[string]string{v1alpha1.LabelClusterID: "id-a"}, v1alpha1.FinalizerLeafVolume)),
+				Secrets: items(metadata("a-kubeconfig", nil)), Capacities: items[storagev1.CSIStorageCapacity](), Classes: items[storagev1.StorageClass](),
+			},
 		},
 		Members: []Member{{
 			Cluster: Cluster{
 				ID: "id-a", Version: "v1.36.3", At: now, Clock: clock, Account: Account{Namespace: "xylem-system", Name: "xylem-host-host-1"},
-				Rights: Rights{Read: true}, Policies: items(inMember.Policies...), Bindings: items(inMember.Bindings...), Snapshots: read(true),
+				Rights: Rights{Read: true}, Snapshots: read(true),
+				policyFacts: policyFacts{Policies: items(inMember.Policies...), Bindings: items(inMember.Bindings...)},
 			},
 			Registration: "a", Recorded: "id-a", Own: true, Fence: read(*lease("host-1", time.Second)),
 		}},
@@ -116,7 +124,7 @@ func setMemoryLimit(h *Host, memory string) {
 	}}
 }
 
-// problems returns all findings that are not OK, as "level check cluster".
+// problemsIn returns all findings that are not OK, as "level check cluster".
 func problemsIn(c *Checkup) []string {
 	var all []string
 	for _, f := range c.Findings {
@@ -134,7 +142,7 @@ func csiNode(name string) storagev1.CSINode {
 	}}}
 }
 
-func TestOf(t *testing.T) {
+func TestJudgeFacts(t *testing.T) {
 	right := authorizationv1.ResourceAttributes{Verb: "patch", Resource: "persistentvolumes"}
 	for name, tc := range map[string]struct {
 		change func(h *Host, m *Member)
@@ -353,8 +361,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Of also makes the checks of package environment.
-func TestOfChecksEnvironment(t *testing.T) {
+func TestJudgeFactsChecksEnvironment(t *testing.T) {
 	c, err := judgeFacts(healthy(t))
 	if err != nil {
 		t.Fatal(err)

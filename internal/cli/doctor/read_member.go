@@ -7,10 +7,7 @@ import (
 	"sync"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,14 +38,15 @@ type Way struct {
 	HostOnly bool
 }
 
-// Facts reads the host, and then all members concurrently. It fails if the host does not respond.
+// collectFacts reads the host, and then all members concurrently. It fails if the host does not respond.
 func collectFacts(ctx context.Context, env *command.Env, way Way) (*Facts, error) {
 	m := &misses{}
 	host, id, err := openHost(ctx, env, m)
 	if err != nil {
 		return nil, err
 	}
-	f := &Facts{Host: host.readHost(ctx, id, env.Namespace, env.Clock.Now())}
+	f := &Facts{}
+	host.readHost(ctx, id, env.Namespace, f)
 	own, err := ownConfig(env, way)
 	if err != nil {
 		return nil, err
@@ -93,7 +91,7 @@ func readMembers(ctx context.Context, env *command.Env, host *reader, h *Host, o
 			members = append(members, m)
 		})
 	}
-	jobsAtOnce(connecting, reads)
+	runReadsAtOnce(connecting, reads)
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.Registration, b.Registration) })
 	return members
 }
@@ -107,7 +105,7 @@ type visit struct {
 
 // own reads the member that the user's own kubeconfig points to.
 func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
-	m := &Member{Own: true}
+	m := &Member{Own: true, host: v.of}
 	r, err := v.connect(ctx, config, m)
 	if err != nil {
 		m.Away = inspect.Plain(err.Error())
@@ -120,22 +118,13 @@ func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
 	m.Account = v.accountIn(ctx, r)
-	jobs(
-		func() { r.policies(ctx, &m.Cluster) },
-		func() {
-			if needs, ok := r.memberNeeds(m.Account); ok {
-				m.Rights = r.rights(rightsOfAccount(ctx, r.raw, m.Account, needs, Excess()))
-			}
-		},
-		func() { r.leaves(ctx, v.of.ID, m) },
-	)
-	v.common(ctx, r, m)
+	v.readChecks(ctx, r, m)
 	return m
 }
 
 // registered reads the member of a registration with the registration's kubeconfig.
 func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRegistration) Member {
-	m := Member{Registration: registration.Name, Recorded: registration.Status.ClusterID}
+	m := Member{host: v.of, Registration: registration.Name, Recorded: registration.Status.ClusterID}
 	away := func(err error) Member {
 		m.Away = inspect.Plain(err.Error())
 		return m
@@ -158,10 +147,7 @@ func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRe
 	}
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
-	if needs, ok := r.memberNeeds(m.Account); ok {
-		m.Rights = r.rights(rightsOfClient(ctx, r.raw, needs, Excess()))
-	}
-	v.common(ctx, r, &m)
+	v.readChecks(ctx, r, &m)
 	return m
 }
 
@@ -180,11 +166,10 @@ func (v *visit) connect(ctx context.Context, config *rest.Config, m *Member) (*r
 	return r, nil
 }
 
-// common reads what both the manager's account and the member's admin can read.
-func (v *visit) common(ctx context.Context, r *reader, m *Member) {
+// readChecks reads what the checks of a member need.
+func (v *visit) readChecks(ctx context.Context, r *reader, m *Member) {
 	m.Version = r.version()
-	m.Snapshots = r.snapshots()
-	m.Fence = find[coordinationv1.Lease](ctx, r, "the fence Lease "+v.of.ID, client.ObjectKey{Namespace: v.env.Namespace, Name: v.of.ID})
+	readFacts(ctx, r, memberChecks, m)
 	m.At, m.Clock = v.env.Clock.Now(), r.dates.Measurement()
 }
 
@@ -196,35 +181,4 @@ func (v *visit) accountIn(ctx context.Context, r *reader) Account {
 		return Account{Namespace: own.Namespace, Name: own.Name}
 	}
 	return Account{Namespace: v.env.Namespace, Name: command.MemberAccount}
-}
-
-func (r *reader) memberNeeds(of Account) ([]authorizationv1.ResourceAttributes, bool) {
-	needs, err := MemberRights(of)
-	if err != nil {
-		r.miss("the permissions of the manager's account", err)
-		return nil, false
-	}
-	return needs, true
-}
-
-// leafKinds are the kinds of leaf objects.
-var leafKinds = []schema.GroupVersionKind{
-	corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
-	corev1.SchemeGroupVersion.WithKind("PersistentVolume"), corev1.SchemeGroupVersion.WithKind("Namespace"),
-}
-
-// leaves counts this host's objects in a member that is not registered.
-func (r *reader) leaves(ctx context.Context, hostID string, m *Member) {
-	if m.Registration != "" {
-		return
-	}
-	m.Leaves = map[string]int{}
-	for _, kind := range leafKinds {
-		found := r.metadata(ctx, "this host's "+kind.Kind+"s", kind, client.MatchingLabels{
-			v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, // an admin can set the first label on their own objects
-		})
-		if len(found.Items) > 0 {
-			m.Leaves[kind.Kind] = len(found.Items)
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,6 +74,39 @@ func newReader(env *command.Env, config *rest.Config, cluster string, m *misses,
 }
 
 func (r *reader) miss(what string, err error) { r.misses.add(r.cluster, what, err) }
+
+// runReads runs independent reads, a few at a time. Each read records what it cannot read.
+func runReads(reads ...func()) { runReadsAtOnce(asking, reads) }
+
+func runReadsAtOnce(limit int, reads []func()) {
+	var group errgroup.Group
+	group.SetLimit(limit)
+	for _, read := range reads {
+		group.Go(func() error {
+			read()
+			return nil
+		})
+	}
+	_ = group.Wait() // reads never return an error
+}
+
+// identity returns the cluster's ID: the UID of the kube-system namespace.
+func (r *reader) identity(ctx context.Context) (string, error) {
+	system, err := r.raw.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the kube-system namespace, whose UID identifies the cluster: %w", err)
+	}
+	return string(system.UID), nil
+}
+
+func (r *reader) version() string {
+	v, err := r.raw.Discovery().ServerVersion()
+	if err != nil {
+		r.miss("the Kubernetes version", err)
+		return ""
+	}
+	return v.GitVersion
+}
 
 // absent reports whether an error means that an object or its kind does not exist.
 func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

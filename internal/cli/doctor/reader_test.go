@@ -50,15 +50,15 @@ func status(w http.ResponseWriter, code int, reason metav1.StatusReason, kind st
 func TestPath(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer http.HandlerFunc
-		want   Path
+		want   nodePath
 	}{
-		"healthy": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }, Path{Code: 200}},
+		"healthy": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }, nodePath{Code: 200}},
 		"the server is unavailable": {func(w http.ResponseWriter, _ *http.Request) {
 			status(w, 503, metav1.StatusReasonServiceUnavailable, "")
-		}, Path{Code: 503}},
-		"the user has no access to nodes/proxy": {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "nodes") }, Path{Code: 403, Own: true}},
-		"the manager rejects the request":       {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "") }, Path{Code: 403}},
-		"no response":                           {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, Path{}},
+		}, nodePath{Code: 503}},
+		"the user has no access to nodes/proxy": {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "nodes") }, nodePath{Code: 403, Own: true}},
+		"the manager rejects the request":       {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "") }, nodePath{Code: 403}},
+		"no response":                           {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nodePath{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := served(t, func(w http.ResponseWriter, q *http.Request) {
@@ -67,7 +67,7 @@ func TestPath(t *testing.T) {
 				}
 				tc.answer(w, q)
 			})
-			got := r.path(t.Context(), "kosmos-a")
+			got := r.pathToManager(t.Context(), "kosmos-a")
 			if (got.Detail == "") != (got.Code == http.StatusOK) {
 				t.Errorf("got detail %q with code %d, want a detail for errors only", got.Detail, got.Code)
 			}

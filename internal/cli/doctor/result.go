@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // Kind is the kind, in model.APIVersion, of the object that -o json and -o yaml print. Within a
@@ -66,39 +68,24 @@ type Finding struct {
 	ToDo string `json:"toDo,omitempty"`
 }
 
-// Passed returns the finding of a check that found no problem.
-func Passed(check Check, cluster, format string, args ...any) Finding {
-	return Finding{Level: OK, Check: check, Cluster: cluster, Message: fmt.Sprintf(format, args...)}
+// passed returns the finding of a check that found no problem.
+func passed(format string, args ...any) Finding {
+	return Finding{Level: OK, Message: fmt.Sprintf(format, args...)}
 }
 
-// Problem returns the finding of a check that found a problem.
-func Problem(level Level, check Check, cluster, message, toDo string) Finding {
-	return Finding{Level: level, Check: check, Cluster: cluster, Message: message, ToDo: toDo}
+// problem returns the finding of a check that found a problem.
+func problem(level Level, message, toDo string) Finding {
+	return Finding{Level: level, Message: message, ToDo: toDo}
+}
+
+// ofMember returns the finding as one about a member.
+func (f Finding) ofMember(registration string) Finding {
+	f.Cluster = registration
+	return f
 }
 
 // Check is the name of a check.
 type Check string
-
-// Checks.
-const (
-	CheckKubernetes   Check = "Kubernetes"
-	CheckPlugin       Check = "Plugin"
-	CheckDefinition   Check = "Definition"
-	CheckManager      Check = "Manager"
-	CheckRights       Check = "Rights"
-	CheckPolicies     Check = "Policies"
-	CheckDriver       Check = "Driver"
-	CheckControlPlane Check = "ControlPlane"
-	CheckClock        Check = "Clock"
-	CheckMembers      Check = "Members"
-	CheckTokens       Check = "Tokens"
-	CheckNodeAPI      Check = "NodeAPI"
-	CheckDaemonSets   Check = "DaemonSets"
-	CheckSnapshots    Check = "Snapshots"
-	CheckLeftovers    Check = "Leftovers"
-	CheckConnection   Check = "Connection"
-	CheckFence        Check = "Fence"
-)
 
 // NewCheckup sorts the findings by cluster, and counts them.
 func NewCheckup(findings []Finding, missing []inspect.Missing) *Checkup {
@@ -118,4 +105,24 @@ func NewCheckup(findings []Finding, missing []inspect.Missing) *Checkup {
 		}
 	}
 	return c
+}
+
+// namedMost is the maximum number of names in a message.
+const namedMost = 5
+
+// Named enumerates objects: `PersistentVolumes "a", "b" and 3 more`.
+func Named(kind string, names []string) string {
+	plural := strings.TrimPrefix(text.Count(len(names), kind), fmt.Sprint(len(names))+" ")
+	if more := len(names) - namedMost; more > 0 {
+		return fmt.Sprintf("%s %s and %d more", plural, text.Quoted(names[:namedMost]...), more)
+	}
+	return plural + " " + text.Quoted(names...)
+}
+
+// First joins the first few names, and counts the rest.
+func First(all []string) string {
+	if more := len(all) - namedMost; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:namedMost], ", "), more)
+	}
+	return strings.Join(all, ", ")
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// asking is the maximum number of concurrent reviews.
+// reviewsAtOnce is the maximum number of concurrent reviews.
 const reviewsAtOnce = 8
 
 // Of checks which of the needed and excessive permissions an account has, with
@@ -30,7 +30,7 @@ func rightsOfAccount(ctx context.Context, cluster kubernetes.Interface, of Accou
 	})
 }
 
-// Own is like Of, but checks the account whose credentials the client uses.
+// rightsOfClient is like rightsOfAccount, but checks the account whose credentials the client uses.
 func rightsOfClient(ctx context.Context, cluster kubernetes.Interface, needs, excess []authorizationv1.ResourceAttributes) (Rights, error) {
 	return reviewRights(ctx, needs, excess, func(ctx context.Context, a authorizationv1.ResourceAttributes) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
@@ -42,7 +42,7 @@ func rightsOfClient(ctx context.Context, cluster kubernetes.Interface, needs, ex
 	})
 }
 
-// check checks each permission, a few at a time, until a request fails.
+// reviewRights checks each permission, a few at a time, until a request fails.
 func reviewRights(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes, may func(context.Context, authorizationv1.ResourceAttributes) (bool, error)) (Rights, error) {
 	all := slices.Concat(needs, excess)
 	allowed := make([]bool, len(all))

@@ -59,7 +59,7 @@ func MemberPolicies(of Account) (Policies, error) {
 	return typed(objects, memberAccount, of)
 }
 
-// Names returns the names of the policies of hosts and members.
+// shippedPolicyNames returns the names of the policies of hosts and members.
 var shippedPolicyNames = sync.OnceValues(func() (sets.Set[string], error) {
 	inHost, err := HostPolicies(hostAccount)
 	if err != nil {

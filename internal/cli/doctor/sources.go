@@ -83,7 +83,7 @@ func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 			s.Members = append(s.Members, *source)
 		})
 	}
-	jobsAtOnce(connecting, opens)
+	runReadsAtOnce(connecting, opens)
 	s.Missing = m.list
 	return s, nil
 }

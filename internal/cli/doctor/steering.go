@@ -20,9 +20,10 @@ func mutates(obj *metav1.PartialObjectMetadata) bool {
 	return (obj.Name == NamespacesPolicy || obj.Name == KeysPolicy) && (obj.Kind == kindMutating || obj.Kind == kindMutatingBinding)
 }
 
-// steering reports whether the scheduler considers the registrations' rules for namespaces. If it
+// judgeSteering reports whether the scheduler considers the registrations' rules for namespaces. If it
 // ignores them, this is not a problem, because Xylem enforces them anyway.
-func judgeSteering(h *Host) []Finding {
+func judgeSteering(f *Facts) []Finding {
+	h := &f.Host
 	if !h.Registrations.Read || !h.Webhooks.Read || !h.Mutating.Read {
 		return nil
 	}
@@ -37,19 +38,20 @@ func judgeSteering(h *Host) []Finding {
 	}
 	why := whyIneffective(h, NamespacesPolicy)
 	if why == "" {
-		return []Finding{Passed(CheckPolicies, "", "%s %q keeps the scheduler from choosing members that don't admit a Pod's namespace", kindMutating, NamespacesPolicy)}
+		return []Finding{passed("%s %q keeps the scheduler from choosing members that don't admit a Pod's namespace", kindMutating, NamespacesPolicy)}
 	}
 	verb := "has"
 	if len(restricted) > 1 {
 		verb = "have"
 	}
-	return []Finding{Passed(CheckPolicies, "", "%s %s rules for namespaces (spec.namespaces), but %s. The scheduler may choose a member that doesn't admit a Pod's namespace, and then try again. "+
+	return []Finding{passed("%s %s rules for namespaces (spec.namespaces), but %s. The scheduler may choose a member that doesn't admit a Pod's namespace, and then try again. "+
 		"The chart value namespaces.steer installs the policy on hosts that run Kubernetes 1.36 or later", Named("registration", restricted), verb, why)}
 }
 
-// reservedKeys reports that the API server does not keep or remove Xylem's keys, although it could. This is not a
+// judgeReservedKeys reports that the API server does not keep or remove Xylem's keys, although it could. This is not a
 // problem, because it rejects them.
-func judgeReservedKeys(h *Host) []Finding {
+func judgeReservedKeys(f *Facts) []Finding {
+	h := &f.Host
 	if !h.Webhooks.Read || !h.Mutating.Read || !*h.Mutating.Item {
 		return nil
 	}
@@ -57,7 +59,7 @@ func judgeReservedKeys(h *Host) []Finding {
 	if why == "" {
 		return nil
 	}
-	return []Finding{Passed(CheckPolicies, "", "%s, so the API server rejects `kubectl replace` of Pods and claims that Xylem wrote to, and new claims, volumes and VolumeSnapshotContents that were exported from a host. "+
+	return []Finding{passed("%s, so the API server rejects `kubectl replace` of Pods and claims that Xylem wrote to, and new claims, volumes and VolumeSnapshotContents that were exported from a host. "+
 		"The chart installs the policy on hosts that run Kubernetes 1.36 or later. Without Helm, run `kubectl apply -k config/keys`", why)}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Names lists the names of leftover objects, by kind.
+// strayNames lists the names of leftover objects, by kind.
 type strayNames struct {
 	Nodes, Leases, Volumes, Secrets, Capacities, Classes []string
 }
@@ -25,7 +25,7 @@ func strayObjects(h *Host) strayNames {
 	return names
 }
 
-// known contains what registrations refer to.
+// registeredNames contains what registrations refer to.
 type registeredNames struct {
 	names, ids, nodes, secrets sets.Set[string]
 }

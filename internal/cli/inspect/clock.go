@@ -15,7 +15,7 @@ type Clock struct {
 	Known            bool
 }
 
-// Meter measures a cluster's clock from the Date header of its responses.
+// ClockMeter measures a cluster's clock from the Date header of its responses.
 type ClockMeter struct {
 	clock.PassiveClock
 
@@ -23,7 +23,7 @@ type ClockMeter struct {
 	best Clock
 }
 
-// second is the resolution of the header (RFC 9110, 5.6.7). The fraction is truncated.
+// dateResolution is the resolution of the header (RFC 9110, 5.6.7). The fraction is truncated.
 const dateResolution = time.Second
 
 // Wrap returns a transport that measures each response.

@@ -22,18 +22,18 @@ const (
 	leaderTimeout = 5 * time.Second
 )
 
-// Expired reports whether nobody holds a Lease. now is the time by the cluster's clock.
+// LeaseExpired reports whether nobody holds a Lease. now is the time by the cluster's clock.
 func LeaseExpired(lease *coordinationv1.Lease, now time.Time) bool {
 	lasts := max(leaseStale, 2*time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second)
 	return ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) > lasts
 }
 
-// Absence describes why no manager in a namespace is the leader. lease is nil if it does not exist.
+// LeaderAbsence describes why no manager in a namespace is the leader. lease is nil if it does not exist.
 func LeaderAbsence(namespace string, lease *coordinationv1.Lease, now time.Time) string {
 	return fmt.Sprintf("no manager is the leader: Lease \"%s/%s\" %s", namespace, v1alpha1.LeaderLease, LeaseRenewal(lease, now))
 }
 
-// Renewal describes when a Lease was last renewed. lease is nil if it does not exist.
+// LeaseRenewal describes when a Lease was last renewed. lease is nil if it does not exist.
 func LeaseRenewal(lease *coordinationv1.Lease, now time.Time) string {
 	switch {
 	case lease == nil:
@@ -46,7 +46,7 @@ func LeaseRenewal(lease *coordinationv1.Lease, now time.Time) string {
 	return fmt.Sprintf("was last renewed %s ago", now.Sub(lease.Spec.RenewTime.Time).Round(time.Second))
 }
 
-// Problem returns the Absence if no manager is the leader. It returns "" if one is, and if this is not
+// LeaderProblem returns the LeaderAbsence if no manager is the leader. It returns "" if one is, and if this is not
 // known, because the user may not read the Lease, or because Xylem is installed in another namespace.
 // It compares times by the cluster's clock, and rounds to minutes, so that `kubectl xylem status
 // --watch` does not print each second.

@@ -103,7 +103,7 @@ type Gathering struct {
 	host reader
 }
 
-// New reads the host's registrations, and creates a Gathering.
+// NewGathering reads the host's registrations, and creates a Gathering.
 func NewGathering(ctx context.Context, host client.Reader, now time.Time) *Gathering {
 	g := &Gathering{Facts: Facts{Now: now, Members: map[string]bool{}}}
 	g.host = reader{Reader: host, missing: &g.Missing}

@@ -94,7 +94,7 @@ func (g *Gathering) patienceWith(id string) time.Duration {
 	return patience
 }
 
-// connect creates a client for a member, and reads its cluster ID.
+// connectMember creates a client for a member, and reads its cluster ID.
 func connectMember(ctx context.Context, env *command.Env, config *rest.Config, timeout time.Duration) (string, client.Reader, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = patience

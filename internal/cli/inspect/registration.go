@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Problems returns a registration's conditions that an admin must check.
+// RegistrationProblems returns a registration's conditions that an admin must check.
 func RegistrationProblems(r *v1alpha1.ClusterRegistration) []Condition {
 	var problems []Condition
 	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
@@ -22,7 +22,7 @@ func RegistrationProblems(r *v1alpha1.ClusterRegistration) []Condition {
 	return problems
 }
 
-// concerns reports whether an admin must check a condition. Ready repeats the message of
+// concernsAdmin reports whether an admin must check a condition. Ready repeats the message of
 // another condition, except during deregistration. While destruction is suspended, Connected is
 // True with a different reason.
 func concernsAdmin(c, ready *metav1.Condition) bool {

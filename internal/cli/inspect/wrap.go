@@ -43,7 +43,7 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// Problem reports whether a condition reports a problem or an object that is not ready yet.
+// ReportsProblem reports whether a condition reports a problem or an object that is not ready yet.
 func ReportsProblem(c Condition) bool {
 	return strings.HasPrefix(c.Type, v1alpha1.Prefix) && c.Status == string(metav1.ConditionFalse) && !FalseAtRest(c) ||
 		strings.HasSuffix(c.Type, "Error") && c.Status == string(metav1.ConditionTrue)

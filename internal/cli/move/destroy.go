@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Destroy makes Xylem destroy the disks that earlier moves of a claim kept.
+// DestroyOldDisks makes Xylem destroy the disks that earlier moves of a claim kept.
 func DestroyOldDisks(ctx context.Context, h *objects.Client, opts Options, claim string) error {
 	store := objects.NewStore(h, claim)
 	stored, err := store.Read(ctx)

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// Node returns the virtual node of a member of a move, or an error that explains why no Pod can
+// virtualNodeOf returns the virtual node of a member of a move, or an error that explains why no Pod can
 // start there.
 func virtualNodeOf(ctx context.Context, h *objects.Client, where objects.Place) (*corev1.Node, error) {
 	all, err := h.Registrations(ctx)

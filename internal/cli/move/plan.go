@@ -24,7 +24,7 @@ func (n NothingToDo) Error() string { return n.Err.Error() }
 // Unwrap returns the wrapped error, for errors.Is and errors.As.
 func (n NothingToDo) Unwrap() error { return n.Err }
 
-// New checks everything that a move of a claim to a member needs, and returns the record of the
+// planMove checks everything that a move of a claim to a member needs, and returns the record of the
 // move.
 func planMove(ctx context.Context, h *objects.Client, name, member string) (*objects.Record, error) {
 	all, err := h.Registrations(ctx)

@@ -15,13 +15,13 @@ import (
 // entry is the name of the cluster, user and context in the kubeconfigs that Way creates.
 const entry = "member"
 
-// Way describes how the manager connects to the member.
+// memberWay describes how the manager connects to the member.
 type memberWay struct {
 	Server, serverName string
 	ca                 []byte
 }
 
-// WayFrom returns the Way from an admin's kubeconfig, or from the flags if they are set. It is
+// memberWayFrom returns the Way from an admin's kubeconfig, or from the flags if they are set. It is
 // pure.
 func memberWayFrom(admin *rest.Config, server, serverName string) (memberWay, error) {
 	w := memberWay{Server: admin.Host, serverName: admin.ServerName, ca: admin.CAData}

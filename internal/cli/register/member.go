@@ -34,7 +34,7 @@ const (
 	kindNamespace = "Namespace"
 )
 
-// Part is the member's part of a registration.
+// memberPart is the member's part of a registration.
 type memberPart struct {
 	Env *command.Env
 	// Member is a client with the credentials of the member's admin. Way describes how the manager
@@ -315,7 +315,7 @@ func (r *memberPart) Verify(ctx context.Context, token string) error {
 	return nil
 }
 
-// Named returns an object's kind and name.
+// kindAndName returns an object's kind and name.
 func kindAndName(obj client.Object) string {
 	name := obj.GetName()
 	if obj.GetNamespace() != "" {
@@ -362,7 +362,7 @@ func (r *memberPart) Unmake(ctx context.Context, in *command.Cluster, obj client
 	return found, err
 }
 
-// Patiently calls do until it succeeds, is rejected, or ctx ends. It retries other errors, so that
+// retryPatiently calls do until it succeeds, is rejected, or ctx ends. It retries other errors, so that
 // temporary errors do not leave an undo incomplete.
 func retryPatiently(ctx context.Context, do func(context.Context) (bool, error)) error {
 	var last error

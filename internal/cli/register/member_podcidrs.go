@@ -9,7 +9,7 @@ import (
 // podCIDRsLimit is the CRD's limit on the number of podCIDRs.
 const podCIDRsLimit = 16
 
-// PodCIDRsOf returns the ranges of the nodes' Pod addresses. If an address family has too many
+// podCIDRsOfNodes returns the ranges of the nodes' Pod addresses. If an address family has too many
 // ranges, it returns a single range that contains them all.
 func podCIDRsOfNodes(nodes []corev1.Node) []string {
 	var four, six []netip.Prefix

@@ -27,7 +27,7 @@ const (
 	FlagNamespaces = "namespaces"
 )
 
-// Spec contains the values of the flags. Fields whose flags are not set stay unchanged.
+// specFlags contains the values of the flags. Fields whose flags are not set stay unchanged.
 type specFlags struct {
 	policy, node, prefix, selector, namespaces string
 	classes, podCIDRs                          []string

@@ -21,7 +21,7 @@ type journal struct {
 	updated []string
 }
 
-// Step is one write of a run.
+// undoStep is one write of a run.
 type undoStep struct {
 	What string
 	// Undo undoes the write, and reports whether there was anything to undo: if the response was lost,
@@ -82,5 +82,5 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 // errLed explains why Rollback does not delete a namespace that the run created.
 var errLed = errors.New("the namespace now contains the Lease of the manager's fence")
 
-// ErrMeanwhile explains why Rollback does not undo a change.
+// errChangedMeanwhile explains why Rollback does not undo a change.
 var errChangedMeanwhile = errors.New("somebody else has changed the object in the meantime")

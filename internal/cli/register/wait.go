@@ -45,7 +45,7 @@ func patience(reason string, first bool) time.Duration {
 	return insisting
 }
 
-// Wait waits for one registration.
+// connectionWait waits for one registration.
 type connectionWait struct {
 	// Env provides the streams, the clock, and the manager's namespace.
 	Env *command.Env

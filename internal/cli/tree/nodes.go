@@ -24,7 +24,7 @@ import (
 // builder builds nodes from the gathered objects.
 type builder struct{ *inspect.Facts }
 
-// Tree returns the tree of the gathered objects.
+// BuildTree returns the tree of the gathered objects.
 func BuildTree(read *inspect.Facts) *inspect.Tree {
 	f := builder{read}
 	t := &inspect.Tree{TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: inspect.TreeKind}, Missing: f.Missing}

@@ -15,7 +15,7 @@ import (
 // manager is the value of the label app.kubernetes.io/managed-by.
 const manager = "kubectl-xylem"
 
-// Labels returns the labels of everything that the move with the given ID creates.
+// LabelsOfMove returns the labels of everything that the move with the given ID creates.
 func LabelsOfMove(id string) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: manager, v1alpha1.LabelMove: id}
 }
@@ -33,7 +33,7 @@ func kept(all map[string]string) map[string]string {
 	return mine
 }
 
-// Manifest returns a claim as its user would create it again, without a volume. The manifest has no
+// ClaimManifest returns a claim as its user would create it again, without a volume. The manifest has no
 // data source, because the data comes from the move.
 func ClaimManifest(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	spec := claim.Spec.DeepCopy()
@@ -113,7 +113,7 @@ func (r *Record) Retains(pv *corev1.PersistentVolume) bool {
 	return pv.Annotations[v1alpha1.LabelMove] == r.ID && pv.Annotations[v1alpha1.AnnotationMovePolicy] != ""
 }
 
-// Restore sets the policy that a volume had before Retain, and removes the annotations of Retain and
+// RestorePolicy sets the policy that a volume had before Retain, and removes the annotations of Retain and
 // Marks.
 func RestorePolicy(pv *corev1.PersistentVolume) {
 	if policy := pv.Annotations[v1alpha1.AnnotationMovePolicy]; policy != "" {

@@ -37,16 +37,16 @@ const (
 	devicePath = "/dev/volume"
 )
 
-// idle makes the container wait until it is deleted.
+// idleScript makes the container wait until it is deleted.
 const idleScript = `trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done`
 
-// NameOf returns the name of a Pod of a move. Each run creates new Pods, so that an earlier run's
+// MoverName returns the name of a Pod of a move. Each run creates new Pods, so that an earlier run's
 // stream can no longer write to the copy.
 func MoverName(r *Record, role Role) string {
 	return NameFor(r.Claim.Name, r.ID) + "-" + string(role) + "-" + r.Run
 }
 
-// Manifest returns a Pod of a move. The Pod runs as root to read and write files of all owners, but
+// MoverPod returns a Pod of a move. The Pod runs as root to read and write files of all owners, but
 // has only the container runtime's default privileges. taints are those of the member's virtual
 // node.
 func MoverPod(r *Record, role Role, image string, taints []corev1.Taint) *corev1.Pod {

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Start creates a Pod, and waits until it runs. where is its member, for messages.
+// StartMover creates a Pod, and waits until it runs. where is its member, for messages.
 func StartMover(ctx context.Context, h *Client, pod *corev1.Pod, where Place) error {
 	name := pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName // admission may add other volumes
 	h.Report("Starting Pod %q in member %q", pod.Name, where.Registration)
@@ -52,7 +52,7 @@ func podIsRunning(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses) > 0 && pod.DeletionTimestamp == nil
 }
 
-// waitsFor returns the reason why a Pod is not running yet, as reported by Xylem, the scheduler or
+// whyMoverWaits returns the reason why a Pod is not running yet, as reported by Xylem, the scheduler or
 // the container runtime.
 func whyMoverWaits(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string {
 	for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaced, v1alpha1.ClaimPlaceable} {
@@ -76,7 +76,7 @@ func whyMoverWaits(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string 
 	return "its phase is " + string(pod.Status.Phase)
 }
 
-// Running returns the name of a running Pod that belongs to the move and uses the claim, or "".
+// RunningMover returns the name of a running Pod that belongs to the move and uses the claim, or "".
 func RunningMover(ctx context.Context, h *Client, id, claim string) (string, error) {
 	pods, err := moversOf(ctx, h, id)
 	if err != nil {
@@ -90,7 +90,7 @@ func RunningMover(ctx context.Context, h *Client, id, claim string) (string, err
 	return "", nil
 }
 
-// DeleteAll deletes the Pods of all runs of the move, and waits until they are gone.
+// DeleteMovers deletes the Pods of all runs of the move, and waits until they are gone.
 func DeleteMovers(ctx context.Context, h *Client, id string) error {
 	return h.Await(ctx, "the move's Pods to be deleted", func(ctx context.Context) (string, error) {
 		pods, err := moversOf(ctx, h, id)
@@ -114,7 +114,7 @@ func DeleteMovers(ctx context.Context, h *Client, id string) error {
 	})
 }
 
-// podsOf returns the Pods of the move with the given ID.
+// moversOf returns the Pods of the move with the given ID.
 func moversOf(ctx context.Context, h *Client, id string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := h.List(ctx, &pods, client.InNamespace(h.Namespace), client.MatchingLabels(LabelsOfMove(id))); err != nil {

@@ -124,7 +124,7 @@ func (r *Record) IsBlock() bool {
 // idLength is the length of the random part of names. The API server detects collisions.
 const idLength = 5
 
-// NewID returns the ID of a new move, run or second claim.
+// NewMoveID returns the ID of a new move, run or second claim.
 func NewMoveID() string { return rand.String(idLength) }
 
 // NameFor returns the name, or a prefix of the names, of objects that a move of the claim creates.
