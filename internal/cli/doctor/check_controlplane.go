@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
@@ -25,10 +26,10 @@ var controlPlaneCheck = checkOf[*Facts]{name: CheckControlPlane, read: readContr
 type controlPlaneFacts struct {
 	// Control contains the Pods of kube-apiserver, kube-controller-manager and kube-scheduler, if they
 	// are visible. Gates are the feature gates of the API server that responded.
-	Control List[corev1.Pod]
-	Gates   Object[map[string]bool]
+	Control inspect.Objects[corev1.Pod]
+	Gates   inspect.Object[map[string]bool]
 	// Annotated are the claims without a volume whose class only the old annotation names.
-	Annotated List[annotatedClaim]
+	Annotated inspect.Objects[annotatedClaim]
 }
 
 // annotatedClaim is a claim, and the name of its class.
@@ -40,27 +41,27 @@ type annotatedClaim struct {
 const componentLabel = "component"
 
 // readControlPlane reads the visible settings of the control plane.
-func readControlPlane(ctx context.Context, r *reader, f *Facts) {
+func readControlPlane(ctx context.Context, r *inspect.Reader, f *Facts) {
 	h := &f.Host
-	runReads(
+	inspect.RunReads(
 		func() {
-			h.Control = list(ctx, r, "the control plane's Pods", &corev1.PodList{}, pods, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{componentLabel})
+			h.Control = inspect.ReadList(ctx, r, "the control plane's Pods", &corev1.PodList{}, pods, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{componentLabel})
 		},
-		func() { h.Annotated = r.claimsNamedByAnnotation(ctx) },
+		func() { h.Annotated = readClaimsNamedByAnnotation(ctx, r) },
 		func() {
-			found, err := readFeatureGates(ctx, r.raw)
+			found, err := readFeatureGates(ctx, r.Raw)
 			if err != nil {
-				r.miss("the API server's feature gates", err)
+				r.Miss("the API server's feature gates", err)
 				return
 			}
-			h.Gates = Object[map[string]bool]{Item: &found, Read: true}
+			h.Gates = inspect.Object[map[string]bool]{Item: &found, Read: true}
 		},
 	)
 }
 
-// claimsNamedByAnnotation reads the claims without a volume whose class only the old annotation names.
-func (r *reader) claimsNamedByAnnotation(ctx context.Context) List[annotatedClaim] {
-	return list(ctx, r, "PersistentVolumeClaims", &corev1.PersistentVolumeClaimList{}, func(l *corev1.PersistentVolumeClaimList) []annotatedClaim {
+// readClaimsNamedByAnnotation reads the claims without a volume whose class only the old annotation names.
+func readClaimsNamedByAnnotation(ctx context.Context, r *inspect.Reader) inspect.Objects[annotatedClaim] {
+	return inspect.ReadList(ctx, r, "PersistentVolumeClaims", &corev1.PersistentVolumeClaimList{}, func(l *corev1.PersistentVolumeClaimList) []annotatedClaim {
 		var some []annotatedClaim
 		for i := range l.Items {
 			if c := &l.Items[i]; c.Spec.VolumeName == "" && hostclass.NamedOnlyByAnnotation(c) {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -17,8 +18,8 @@ const CheckDaemonSets Check = "DaemonSets"
 
 var daemonSetsCheck = checkOf[*Facts]{name: CheckDaemonSets, read: readDaemonSets, judge: infallible(judgeDaemonSets)}
 
-func readDaemonSets(ctx context.Context, r *reader, f *Facts) {
-	f.Host.DaemonSets = list(ctx, r, "DaemonSets", &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items })
+func readDaemonSets(ctx context.Context, r *inspect.Reader, f *Facts) {
+	f.Host.DaemonSets = inspect.ReadList(ctx, r, "DaemonSets", &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items })
 }
 
 // judgeDaemonSets finds DaemonSets that create Pods for virtual nodes.

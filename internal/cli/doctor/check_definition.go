@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // CheckDefinition is the name of this check.
@@ -16,11 +18,11 @@ const CheckDefinition Check = "Definition"
 
 var definitionCheck = checkOf[*Facts]{name: CheckDefinition, read: readDefinition, judge: judgeDefinition}
 
-func readDefinition(ctx context.Context, r *reader, f *Facts) {
+func readDefinition(ctx context.Context, r *inspect.Reader, f *Facts) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	const name = "clusterregistrations.cluster.xylem.io"
-	f.Host.Definition = findInto[unstructured.Unstructured](ctx, r, "CustomResourceDefinition "+name, client.ObjectKey{Name: name}, crd)
+	f.Host.Definition = inspect.ReadObjectInto[unstructured.Unstructured](ctx, r, "CustomResourceDefinition "+name, client.ObjectKey{Name: name}, crd)
 }
 
 // installAgain is the remedy for objects in the host that differ from this version's.

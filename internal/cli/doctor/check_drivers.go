@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
@@ -22,16 +23,16 @@ var driverCheck = checkOf[*Facts]{name: CheckDriver, read: readDrivers, judge: i
 // driverFacts are the CSIDrivers and the CSINodes of virtual nodes.
 type driverFacts struct {
 	// Driver is the CSIDriver for volumes in members, and Promises is the one for promises.
-	Driver, Promises Object[storagev1.CSIDriver]
+	Driver, Promises inspect.Object[storagev1.CSIDriver]
 	// CSINodes are the CSINodes that Xylem created for the virtual nodes.
-	CSINodes List[storagev1.CSINode]
+	CSINodes inspect.Objects[storagev1.CSINode]
 }
 
-func readDrivers(ctx context.Context, r *reader, f *Facts) {
+func readDrivers(ctx context.Context, r *inspect.Reader, f *Facts) {
 	d := &f.Host.driverFacts
-	d.Driver = find[storagev1.CSIDriver](ctx, r, "CSIDriver "+v1alpha1.ProvisionerName, client.ObjectKey{Name: v1alpha1.ProvisionerName})
-	d.Promises = find[storagev1.CSIDriver](ctx, r, "CSIDriver "+v1alpha1.PromiseDriverName, client.ObjectKey{Name: v1alpha1.PromiseDriverName})
-	d.CSINodes = list(ctx, r, "CSINodes of virtual nodes", &storagev1.CSINodeList{}, func(l *storagev1.CSINodeList) []storagev1.CSINode { return l.Items }, created)
+	d.Driver = inspect.ReadObject[storagev1.CSIDriver](ctx, r, "CSIDriver "+v1alpha1.ProvisionerName, client.ObjectKey{Name: v1alpha1.ProvisionerName})
+	d.Promises = inspect.ReadObject[storagev1.CSIDriver](ctx, r, "CSIDriver "+v1alpha1.PromiseDriverName, client.ObjectKey{Name: v1alpha1.PromiseDriverName})
+	d.CSINodes = inspect.ReadList(ctx, r, "CSINodes of virtual nodes", &storagev1.CSINodeList{}, func(l *storagev1.CSINodeList) []storagev1.CSINode { return l.Items }, created)
 }
 
 // judgeDrivers checks the CSIDrivers, which make the scheduler check capacity and CSINodes.
@@ -49,7 +50,7 @@ func judgeDrivers(f *Facts) []Finding {
 
 // judgeDriver reports what is wrong with a CSIDriver. what names the Pods that must not be scheduled to
 // the host's own nodes.
-func judgeDriver(d Object[storagev1.CSIDriver], name string, capacity bool, what string) []Finding {
+func judgeDriver(d inspect.Object[storagev1.CSIDriver], name string, capacity bool, what string) []Finding {
 	switch {
 	case !d.Read:
 		return nil

@@ -15,8 +15,8 @@ const CheckFence Check = "Fence"
 
 var fenceCheck = checkOf[*Member]{name: CheckFence, read: readFence, judge: infallible(judgeFence)}
 
-func readFence(ctx context.Context, r *reader, m *Member) {
-	m.Fence = find[coordinationv1.Lease](ctx, r, "the fence Lease "+m.host.ID, client.ObjectKey{Namespace: m.host.Namespace, Name: m.host.ID})
+func readFence(ctx context.Context, r *inspect.Reader, m *Member) {
+	m.Fence = inspect.ReadObject[coordinationv1.Lease](ctx, r, "the fence Lease "+m.host.ID, client.ObjectKey{Namespace: m.host.Namespace, Name: m.host.ID})
 }
 
 // judgeFence checks whether the manager holds its Lease in the member.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -29,34 +30,34 @@ var (
 // leftoverFacts are objects that members may have left behind when they were deregistered.
 type leftoverFacts struct {
 	// Heartbeats are the Leases of virtual nodes.
-	Heartbeats List[coordinationv1.Lease]
+	Heartbeats inspect.Objects[coordinationv1.Lease]
 	// Volumes are the metadata of the members' host PVs, and Secrets are the metadata of the Secrets
 	// in the manager's namespace.
-	Volumes, Secrets List[metav1.PartialObjectMetadata]
-	Capacities       List[storagev1.CSIStorageCapacity]
-	Classes          List[storagev1.StorageClass]
+	Volumes, Secrets inspect.Objects[metav1.PartialObjectMetadata]
+	Capacities       inspect.Objects[storagev1.CSIStorageCapacity]
+	Classes          inspect.Objects[storagev1.StorageClass]
 }
 
 // readLeftovers reads the objects that members may have left behind when they were deregistered.
-func readLeftovers(ctx context.Context, r *reader, f *Facts) {
+func readLeftovers(ctx context.Context, r *inspect.Reader, f *Facts) {
 	h := &f.Host
 	leases := func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }
-	runReads(
+	inspect.RunReads(
 		func() {
-			h.Heartbeats = list(ctx, r, "Leases of virtual nodes", &coordinationv1.LeaseList{}, leases, client.InNamespace(corev1.NamespaceNodeLease), created)
+			h.Heartbeats = inspect.ReadList(ctx, r, "Leases of virtual nodes", &coordinationv1.LeaseList{}, leases, client.InNamespace(corev1.NamespaceNodeLease), created)
 		},
 		func() {
-			h.Volumes = r.metadata(ctx, "PersistentVolumes", corev1.SchemeGroupVersion.WithKind("PersistentVolume"), client.HasLabels{v1alpha1.LabelClusterID})
+			h.Volumes = r.ReadMetadata(ctx, "PersistentVolumes", corev1.SchemeGroupVersion.WithKind("PersistentVolume"), client.HasLabels{v1alpha1.LabelClusterID})
 		},
 		func() {
-			h.Secrets = r.metadata(ctx, "the names of Secrets in namespace "+h.Namespace, corev1.SchemeGroupVersion.WithKind("Secret"), client.InNamespace(h.Namespace), created)
+			h.Secrets = r.ReadMetadata(ctx, "the names of Secrets in namespace "+h.Namespace, corev1.SchemeGroupVersion.WithKind("Secret"), client.InNamespace(h.Namespace), created)
 		},
 		func() {
-			h.Capacities = list(ctx, r, "CSIStorageCapacities", &storagev1.CSIStorageCapacityList{},
+			h.Capacities = inspect.ReadList(ctx, r, "CSIStorageCapacities", &storagev1.CSIStorageCapacityList{},
 				func(l *storagev1.CSIStorageCapacityList) []storagev1.CSIStorageCapacity { return l.Items }, client.InNamespace(h.Namespace), created)
 		},
 		func() {
-			h.Classes = list(ctx, r, "StorageClasses", &storagev1.StorageClassList{}, func(l *storagev1.StorageClassList) []storagev1.StorageClass { return l.Items })
+			h.Classes = inspect.ReadList(ctx, r, "StorageClasses", &storagev1.StorageClassList{}, func(l *storagev1.StorageClassList) []storagev1.StorageClass { return l.Items })
 		},
 	)
 }
@@ -96,13 +97,13 @@ var leafKinds = []schema.GroupVersionKind{
 }
 
 // readLeaves counts this host's objects in a member that is not registered.
-func readLeaves(ctx context.Context, r *reader, m *Member) {
+func readLeaves(ctx context.Context, r *inspect.Reader, m *Member) {
 	if m.Registration != "" || !m.Own {
 		return
 	}
 	m.Leaves = map[string]int{}
 	for _, kind := range leafKinds {
-		found := r.metadata(ctx, "this host's "+kind.Kind+"s", kind, client.MatchingLabels{
+		found := r.ReadMetadata(ctx, "this host's "+kind.Kind+"s", kind, client.MatchingLabels{
 			v1alpha1.LabelHost: m.host.ID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, // an admin can set the first label on their own objects
 		})
 		if len(found.Items) > 0 {

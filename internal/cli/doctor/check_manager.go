@@ -24,16 +24,16 @@ var managerCheck = checkOf[*Facts]{name: CheckManager, judge: infallible(judgeMa
 
 // managerFacts are the manager's Deployment and the leader's Lease.
 type managerFacts struct {
-	Deployment Object[appsv1.Deployment]
-	Leader     Object[coordinationv1.Lease]
+	Deployment inspect.Object[appsv1.Deployment]
+	Leader     inspect.Object[coordinationv1.Lease]
 }
 
 // managers selects the manager's Deployment and Pods.
 var managers = client.MatchingLabels{command.LabelName: command.LabelNameValue, "control-plane": "controller-manager"}
 
 // readManager reads the manager's Deployment, which names the manager's account, and the leader's Lease.
-func readManager(ctx context.Context, r *reader, h *Host) {
-	deployments := list(ctx, r, "the manager's Deployment", &appsv1.DeploymentList{},
+func readManager(ctx context.Context, r *inspect.Reader, h *Host) {
+	deployments := inspect.ReadList(ctx, r, "the manager's Deployment", &appsv1.DeploymentList{},
 		func(l *appsv1.DeploymentList) []appsv1.Deployment { return l.Items }, client.InNamespace(h.Namespace), managers)
 	h.Deployment.Read = deployments.Read
 	if len(deployments.Items) > 0 {
@@ -42,7 +42,7 @@ func readManager(ctx context.Context, r *reader, h *Host) {
 			h.Account.Name = name
 		}
 	}
-	h.Leader = find[coordinationv1.Lease](ctx, r, "Lease "+v1alpha1.LeaderLease, client.ObjectKey{Namespace: h.Namespace, Name: v1alpha1.LeaderLease})
+	h.Leader = inspect.ReadObject[coordinationv1.Lease](ctx, r, "Lease "+v1alpha1.LeaderLease, client.ObjectKey{Namespace: h.Namespace, Name: v1alpha1.LeaderLease})
 }
 
 // judgeManager checks whether a manager is running, and whether one is the leader.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/text"
@@ -37,7 +39,7 @@ type nodePath struct {
 const pathsMost = 100
 
 // readNodePaths checks for each virtual node whether the API server reaches the manager as its kubelet.
-func readNodePaths(ctx context.Context, r *reader, f *Facts) {
+func readNodePaths(ctx context.Context, r *inspect.Reader, f *Facts) {
 	nodes, paths := f.Host.Nodes, map[string]nodePath{}
 	var mu sync.Mutex
 	var reads []func()
@@ -46,14 +48,14 @@ func readNodePaths(ctx context.Context, r *reader, f *Facts) {
 			continue
 		}
 		reads = append(reads, func() {
-			path := r.pathToManager(ctx, node.Name)
+			path := readPathToManager(ctx, r, node.Name)
 			path.Own = path.Own || path.Code != http.StatusOK && !proxied(&node)
 			mu.Lock()
 			defer mu.Unlock()
 			paths[node.Name] = path
 		})
 	}
-	runReads(reads...)
+	inspect.RunReads(reads...)
 	f.Host.Paths = paths
 }
 
@@ -66,10 +68,10 @@ func proxied(node *corev1.Node) bool {
 	})
 }
 
-// pathToManager requests the health of a virtual node's kubelet, which is the manager, through the API
+// readPathToManager requests the health of a virtual node's kubelet, which is the manager, through the API
 // server.
-func (r *reader) pathToManager(ctx context.Context, node string) nodePath {
-	code, err := r.get(ctx, "/api/v1/nodes/", node, "proxy", "healthz")
+func readPathToManager(ctx context.Context, r *inspect.Reader, node string) nodePath {
+	code, err := requestStatus(ctx, r, "/api/v1/nodes/", node, "proxy", "healthz")
 	p := nodePath{Code: code}
 	if err == nil {
 		return p
@@ -113,4 +115,19 @@ func judgeNodeAPI(f *Facts) []Finding {
 		found = append(found, passed("the API server reaches the manager as the kubelet of %s", text.Count(reached, "virtual node")))
 	}
 	return found
+}
+
+// requestStatus requests a path from the API server. The code is 0 if there was no response.
+func requestStatus(ctx context.Context, r *inspect.Reader, path ...string) (code int, err error) {
+	err = r.Raw.CoreV1().RESTClient().Get().AbsPath(path...).MaxRetries(0).Do(ctx).StatusCode(&code).Error()
+	return code, err
+}
+
+// details returns the kind that an API server's error is about, or "".
+func details(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	return status.Status().Details.Kind
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -26,38 +27,38 @@ var (
 // policyFacts are a cluster's admission policies.
 type policyFacts struct {
 	// Policies and Bindings are all the ValidatingAdmissionPolicies and their bindings.
-	Policies List[admissionv1.ValidatingAdmissionPolicy]
-	Bindings List[admissionv1.ValidatingAdmissionPolicyBinding]
+	Policies inspect.Objects[admissionv1.ValidatingAdmissionPolicy]
+	Bindings inspect.Objects[admissionv1.ValidatingAdmissionPolicyBinding]
 	// Webhooks are the webhook configurations and mutating policies with Xylem's label.
-	Webhooks List[metav1.PartialObjectMetadata]
+	Webhooks inspect.Objects[metav1.PartialObjectMetadata]
 }
 
-func readHostPolicies(ctx context.Context, r *reader, f *Facts) {
-	f.Host.Mutating = r.servesMutating()
-	r.policies(ctx, &f.Host.policyFacts)
+func readHostPolicies(ctx context.Context, r *inspect.Reader, f *Facts) {
+	f.Host.Mutating = readServesMutating(r)
+	readPolicies(ctx, r, &f.Host.policyFacts)
 }
 
 // readMemberPolicies reads a member's policies as its admin. The manager's account may not read them.
-func readMemberPolicies(ctx context.Context, r *reader, m *Member) {
+func readMemberPolicies(ctx context.Context, r *inspect.Reader, m *Member) {
 	if m.Own {
-		r.policies(ctx, &m.policyFacts)
+		readPolicies(ctx, r, &m.policyFacts)
 	}
 }
 
 // labelled selects objects from Xylem's manifests and charts.
 var labelled = client.MatchingLabels{command.LabelName: command.LabelNameValue}
 
-// policies reads all policies, and other admission objects with Xylem's label.
-func (r *reader) policies(ctx context.Context, c *policyFacts) {
-	runReads(
+// readPolicies reads all policies, and other admission objects with Xylem's label.
+func readPolicies(ctx context.Context, r *inspect.Reader, c *policyFacts) {
+	inspect.RunReads(
 		func() {
-			c.Policies = list(ctx, r, "ValidatingAdmissionPolicies", &admissionv1.ValidatingAdmissionPolicyList{},
+			c.Policies = inspect.ReadList(ctx, r, "ValidatingAdmissionPolicies", &admissionv1.ValidatingAdmissionPolicyList{},
 				func(l *admissionv1.ValidatingAdmissionPolicyList) []admissionv1.ValidatingAdmissionPolicy {
 					return l.Items
 				})
 		},
 		func() {
-			c.Bindings = list(ctx, r, "ValidatingAdmissionPolicyBindings", &admissionv1.ValidatingAdmissionPolicyBindingList{},
+			c.Bindings = inspect.ReadList(ctx, r, "ValidatingAdmissionPolicyBindings", &admissionv1.ValidatingAdmissionPolicyBindingList{},
 				func(l *admissionv1.ValidatingAdmissionPolicyBindingList) []admissionv1.ValidatingAdmissionPolicyBinding {
 					return l.Items
 				})
@@ -65,23 +66,23 @@ func (r *reader) policies(ctx context.Context, c *policyFacts) {
 		func() {
 			c.Webhooks.Read = true
 			for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
-				some := r.metadata(ctx, text.Plural(kind), admissionv1.SchemeGroupVersion.WithKind(kind), labelled)
+				some := r.ReadMetadata(ctx, text.Plural(kind), admissionv1.SchemeGroupVersion.WithKind(kind), labelled)
 				c.Webhooks.Items, c.Webhooks.Read = append(c.Webhooks.Items, some.Items...), c.Webhooks.Read && some.Read
 			}
 		},
 	)
 }
 
-// servesMutating reads whether the API server serves MutatingAdmissionPolicies, as it does from
+// readServesMutating reads whether the API server serves MutatingAdmissionPolicies, as it does from
 // Kubernetes 1.36 on.
-func (r *reader) servesMutating() Object[bool] {
-	resources, err := r.raw.Discovery().ServerResourcesForGroupVersion(admissionv1.SchemeGroupVersion.String())
+func readServesMutating(r *inspect.Reader) inspect.Object[bool] {
+	resources, err := r.Raw.Discovery().ServerResourcesForGroupVersion(admissionv1.SchemeGroupVersion.String())
 	if err != nil {
-		r.miss("whether MutatingAdmissionPolicies are served", err)
-		return Object[bool]{}
+		r.Miss("whether MutatingAdmissionPolicies are served", err)
+		return inspect.Object[bool]{}
 	}
 	served := slices.ContainsFunc(resources.APIResources, func(resource metav1.APIResource) bool { return resource.Name == "mutatingadmissionpolicies" })
-	return Object[bool]{Item: &served, Read: true}
+	return inspect.Object[bool]{Item: &served, Read: true}
 }
 
 func judgeHostPolicies(f *Facts) ([]Finding, error) {

@@ -7,6 +7,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/xylem-io/xylem/internal/check"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -33,35 +34,38 @@ type Rights struct {
 	Read          bool
 }
 
-func readHostRights(ctx context.Context, r *reader, f *Facts) {
+func readHostRights(ctx context.Context, r *inspect.Reader, f *Facts) {
 	h := &f.Host
 	needs, err := HostRights(h.Account)
 	if err != nil {
-		r.miss("the permissions of the manager's account", err)
+		r.Miss("the permissions of the manager's account", err)
 		return
 	}
-	h.Rights = r.rightsOrMiss(rightsOfAccount(ctx, r.raw, h.Account, needs, Excess()))
+	found, err := rightsOfAccount(ctx, r.Raw, h.Account, needs, Excess())
+	h.Rights = rightsOrMiss(r, found, err)
 }
 
 // readMemberRights reads the permissions of the manager's account. The account itself may not ask for
 // those of other accounts.
-func readMemberRights(ctx context.Context, r *reader, m *Member) {
+func readMemberRights(ctx context.Context, r *inspect.Reader, m *Member) {
 	needs, err := MemberRights(m.Account)
 	if err != nil {
-		r.miss("the permissions of the manager's account", err)
+		r.Miss("the permissions of the manager's account", err)
 		return
 	}
+	var found Rights
 	if m.Own {
-		m.Rights = r.rightsOrMiss(rightsOfAccount(ctx, r.raw, m.Account, needs, Excess()))
-		return
+		found, err = rightsOfAccount(ctx, r.Raw, m.Account, needs, Excess())
+	} else {
+		found, err = rightsOfClient(ctx, r.Raw, needs, Excess())
 	}
-	m.Rights = r.rightsOrMiss(rightsOfClient(ctx, r.raw, needs, Excess()))
+	m.Rights = rightsOrMiss(r, found, err)
 }
 
 // rightsOrMiss returns the permissions that check found, or reports that they cannot be read.
-func (r *reader) rightsOrMiss(found Rights, err error) Rights {
+func rightsOrMiss(r *inspect.Reader, found Rights, err error) Rights {
 	if err != nil {
-		r.miss("the permissions of the manager's account", err)
+		r.Miss("the permissions of the manager's account", err)
 	}
 	return found
 }

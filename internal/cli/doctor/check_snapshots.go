@@ -8,6 +8,8 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // CheckSnapshots is the name of this check.
@@ -17,7 +19,7 @@ var (
 	snapshotsCheck       = checkOf[*Facts]{name: CheckSnapshots, read: readSnapshots, judge: infallible(judgeSnapshots)}
 	memberSnapshotsCheck = checkOf[*Member]{
 		name:  CheckSnapshots,
-		read:  func(_ context.Context, r *reader, m *Member) { m.Snapshots = r.servesSnapshots() },
+		read:  func(_ context.Context, r *inspect.Reader, m *Member) { m.Snapshots = readServesSnapshots(r) },
 		judge: infallible(judgeMemberSnapshots),
 	}
 )
@@ -31,29 +33,29 @@ type unboundSnapshot struct {
 // snapshotGroup is the API group of VolumeSnapshots.
 var snapshotGroup = schema.GroupVersion{Group: "snapshot.storage.k8s.io", Version: "v1"}
 
-func (r *reader) servesSnapshots() Object[bool] {
-	groups, err := r.raw.Discovery().ServerGroups()
+func readServesSnapshots(r *inspect.Reader) inspect.Object[bool] {
+	groups, err := r.Raw.Discovery().ServerGroups()
 	if err != nil {
-		r.miss("whether VolumeSnapshots are served", err)
-		return Object[bool]{}
+		r.Miss("whether VolumeSnapshots are served", err)
+		return inspect.Object[bool]{}
 	}
 	served := false
 	for _, group := range groups.Groups {
 		served = served || group.Name == snapshotGroup.Group
 	}
-	return Object[bool]{Item: &served, Read: true}
+	return inspect.Object[bool]{Item: &served, Read: true}
 }
 
 // readSnapshots reads whether the host serves snapshots, and which snapshots have no content.
-func readSnapshots(ctx context.Context, r *reader, f *Facts) {
-	h, now := &f.Host, r.dates.Now()
-	h.Snapshots = r.servesSnapshots()
+func readSnapshots(ctx context.Context, r *inspect.Reader, f *Facts) {
+	h, now := &f.Host, r.Dates.Now()
+	h.Snapshots = readServesSnapshots(r)
 	if h.Snapshots.Item == nil || !*h.Snapshots.Item {
 		return
 	}
 	into := &unstructured.UnstructuredList{}
 	into.SetGroupVersionKind(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotList"))
-	h.Unbound = list(ctx, r, "VolumeSnapshots", into, func(l *unstructured.UnstructuredList) []unboundSnapshot {
+	h.Unbound = inspect.ReadList(ctx, r, "VolumeSnapshots", into, func(l *unstructured.UnstructuredList) []unboundSnapshot {
 		var some []unboundSnapshot
 		for i := range l.Items {
 			s := &l.Items[i]

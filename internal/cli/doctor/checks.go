@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // checkOf is one check of the host (F is *Facts) or of a member (F is *Member). To add a check, write a
@@ -10,7 +12,7 @@ import (
 type checkOf[F any] struct {
 	name Check
 	// read adds what only this check needs to the facts. It is nil if others already read everything.
-	read func(ctx context.Context, r *reader, facts F)
+	read func(ctx context.Context, r *inspect.Reader, facts F)
 	// judge returns no finding if the facts were not read, and an OK if there is no problem. It is pure.
 	judge func(facts F) ([]Finding, error)
 }
@@ -32,14 +34,14 @@ func infallible[F any](judge func(F) []Finding) func(F) ([]Finding, error) {
 }
 
 // readFacts reads what the checks need, a few at a time.
-func readFacts[F any](ctx context.Context, r *reader, checks []checkOf[F], facts F) {
+func readFacts[F any](ctx context.Context, r *inspect.Reader, checks []checkOf[F], facts F) {
 	var reads []func()
 	for _, c := range checks {
 		if c.read != nil {
 			reads = append(reads, func() { c.read(ctx, r, facts) })
 		}
 	}
-	runReads(reads...)
+	inspect.RunReads(reads...)
 }
 
 // judgeFacts evaluates the facts with all checks.

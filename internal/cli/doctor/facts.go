@@ -22,21 +22,6 @@ type Facts struct {
 	Missing []inspect.Missing
 }
 
-// Object is one object. Item is nil if it does not exist, or if it was not read.
-type Object[T any] struct {
-	Item *T
-	Read bool
-}
-
-// Absent reports whether the object is known not to exist.
-func (o Object[T]) Absent() bool { return o.Read && o.Item == nil }
-
-// List is a list of objects. Read is false if the list was not read completely.
-type List[T any] struct {
-	Items []T
-	Read  bool
-}
-
 // Cluster contains the facts that are read from every cluster.
 type Cluster struct {
 	// ID is the UID of the kube-system namespace, or "" if it was not read.
@@ -51,7 +36,7 @@ type Cluster struct {
 	Account Account
 	Rights  Rights
 	// Snapshots is true if the API server serves VolumeSnapshots.
-	Snapshots Object[bool]
+	Snapshots inspect.Object[bool]
 
 	policyFacts
 }
@@ -61,17 +46,17 @@ type Host struct {
 	Cluster
 	Namespace string
 	// Registrations and Nodes, the virtual nodes, are read first, because several checks need them.
-	Registrations List[v1alpha1.ClusterRegistration]
-	Nodes         List[corev1.Node]
+	Registrations inspect.Objects[v1alpha1.ClusterRegistration]
+	Nodes         inspect.Objects[corev1.Node]
 	// Definition is the CustomResourceDefinition of ClusterRegistrations.
-	Definition Object[unstructured.Unstructured]
+	Definition inspect.Object[unstructured.Unstructured]
 	// Mutating is true if the API server serves MutatingAdmissionPolicies.
-	Mutating Object[bool]
+	Mutating inspect.Object[bool]
 	// Paths shows, by node name, whether the API server can reach the manager as the node's kubelet.
 	Paths      map[string]nodePath
-	DaemonSets List[appsv1.DaemonSet]
+	DaemonSets inspect.Objects[appsv1.DaemonSet]
 	// Unbound are the VolumeSnapshots without a content.
-	Unbound List[unboundSnapshot]
+	Unbound inspect.Objects[unboundSnapshot]
 
 	managerFacts
 	driverFacts
@@ -96,7 +81,7 @@ type Member struct {
 	// Issued is when the manager's token was issued, or zero.
 	Issued time.Time
 	// Fence is the manager's Lease in the member.
-	Fence Object[coordinationv1.Lease]
+	Fence inspect.Object[coordinationv1.Lease]
 	// Leaves counts, by kind, this host's objects in an unregistered member.
 	Leaves map[string]int
 }

@@ -32,9 +32,9 @@ func lease(name string, renewed time.Duration) *coordinationv1.Lease {
 	return l
 }
 
-func read[T any](item T) Object[T] { return Object[T]{Item: &item, Read: true} }
+func read[T any](item T) inspect.Object[T] { return inspect.Object[T]{Item: &item, Read: true} }
 
-func items[T any](all ...T) List[T] { return List[T]{Items: all, Read: true} }
+func items[T any](all ...T) inspect.Objects[T] { return inspect.Objects[T]{Items: all, Read: true} }
 
 func metadata(name string, labels map[string]string, finalizers ...string) metav1.PartialObjectMetadata {
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Finalizers: finalizers}}
@@ -156,7 +156,7 @@ func TestJudgeFacts(t *testing.T) {
 		}, nil, ""},
 
 		"not installed": {func(h *Host, _ *Member) {
-			h.Definition, h.Registrations = Object[unstructured.Unstructured]{Read: true}, items[v1alpha1.ClusterRegistration]()
+			h.Definition, h.Registrations = inspect.Object[unstructured.Unstructured]{Read: true}, items[v1alpha1.ClusterRegistration]()
 			h.Nodes, h.Heartbeats, h.Volumes, h.Secrets = items[corev1.Node](), items[coordinationv1.Lease](), items[metav1.PartialObjectMetadata](), items[metav1.PartialObjectMetadata]()
 		}, []string{"Error Definition"}, "Install the xylem chart"},
 		"the definition is not served": {func(h *Host, _ *Member) {
@@ -251,7 +251,7 @@ func TestJudgeFacts(t *testing.T) {
 			h.Leader.Item.Spec.HolderIdentity = ptr.To("")
 		}, []string{"Error Manager"}, "has no holder"},
 		"the Deployment is scaled to 0": {func(h *Host, _ *Member) {
-			h.Deployment.Item.Spec.Replicas, h.Leader = ptr.To(int32(0)), Object[coordinationv1.Lease]{Read: true}
+			h.Deployment.Item.Spec.Replicas, h.Leader = ptr.To(int32(0)), inspect.Object[coordinationv1.Lease]{Read: true}
 		}, []string{"Error Manager"}, "scaled to 0"},
 		"no Deployment": {func(h *Host, _ *Member) {
 			h.Deployment.Item, h.Leader.Item = nil, nil
@@ -321,7 +321,7 @@ func TestJudgeFacts(t *testing.T) {
 		}, []string{
 			"Warning Leftovers", "Error Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers (not registered)",
 		}, "2 Namespaces, 1 Pod of this host"},
-		"not all leftovers could be read": {func(h *Host, _ *Member) { h.Volumes = List[metav1.PartialObjectMetadata]{} }, nil, ""},
+		"not all leftovers could be read": {func(h *Host, _ *Member) { h.Volumes = inspect.Objects[metav1.PartialObjectMetadata]{} }, nil, ""},
 		"a virtual node without a registration": {func(h *Host, _ *Member) {
 			node := *h.Nodes.Items[0].DeepCopy()
 			node.Name = "kosmos-b"
@@ -374,7 +374,7 @@ func TestJudgeFactsChecksEnvironment(t *testing.T) {
 }
 
 // mutatingObjects returns the objects of a mutating policy with the given kinds.
-func mutatingObjects(policy string, kinds ...string) List[metav1.PartialObjectMetadata] {
+func mutatingObjects(policy string, kinds ...string) inspect.Objects[metav1.PartialObjectMetadata] {
 	var objects []metav1.PartialObjectMetadata
 	for _, kind := range kinds {
 		obj := metadata(policy, nil)

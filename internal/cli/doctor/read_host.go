@@ -7,30 +7,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // defaultAccount is the name of the manager's account, unless its Deployment names another one.
 const defaultAccount = "xylem-controller-manager"
 
 // readHost reads the host.
-func (r *reader) readHost(ctx context.Context, id, namespace string, f *Facts) {
+func readHost(ctx context.Context, r *inspect.Reader, id, namespace string, f *Facts) {
 	h := &f.Host
-	h.ID, h.Namespace, h.Version = id, namespace, r.version()
+	h.ID, h.Namespace, h.Version = id, namespace, readVersion(r)
 	h.Account = Account{Namespace: namespace, Name: defaultAccount}
 	readManager(ctx, r, h)
-	h.At = r.dates.Now()
-	runReads(
+	h.At = r.Dates.Now()
+	inspect.RunReads(
 		func() {
-			h.Registrations = list(ctx, r, "ClusterRegistrations", &v1alpha1.ClusterRegistrationList{},
+			h.Registrations = inspect.ReadList(ctx, r, "ClusterRegistrations", &v1alpha1.ClusterRegistrationList{},
 				func(l *v1alpha1.ClusterRegistrationList) []v1alpha1.ClusterRegistration { return l.Items })
 		},
 		func() {
-			h.Nodes = list(ctx, r, "virtual nodes", &corev1.NodeList{}, func(l *corev1.NodeList) []corev1.Node { return l.Items },
+			h.Nodes = inspect.ReadList(ctx, r, "virtual nodes", &corev1.NodeList{}, func(l *corev1.NodeList) []corev1.Node { return l.Items },
 				client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"})
 		},
 	)
 	readFacts(ctx, r, hostChecks, f)
-	h.Clock = r.dates.Measurement()
+	h.Clock = r.Dates.Measurement()
 }
 
 // created selects the objects that Xylem created.

@@ -40,20 +40,19 @@ type Way struct {
 
 // collectFacts reads the host, and then all members concurrently. It fails if the host does not respond.
 func collectFacts(ctx context.Context, env *command.Env, way Way) (*Facts, error) {
-	m := &misses{}
+	m := &inspect.Misses{}
 	host, id, err := openHost(ctx, env, m)
 	if err != nil {
 		return nil, err
 	}
 	f := &Facts{}
-	host.readHost(ctx, id, env.Namespace, f)
+	readHost(ctx, host, id, env.Namespace, f)
 	own, err := ownConfig(env, way)
 	if err != nil {
 		return nil, err
 	}
 	f.Members = readMembers(ctx, env, host, &f.Host, own, way)
-	f.Missing = m.list
-	slices.SortFunc(f.Missing, compare)
+	f.Missing = m.Sorted()
 	return f, nil
 }
 
@@ -67,7 +66,7 @@ func ownConfig(env *command.Env, way Way) (*rest.Config, error) {
 
 // readMembers reads the members of all registrations, and the one that the user's own kubeconfig
 // points to.
-func readMembers(ctx context.Context, env *command.Env, host *reader, h *Host, own *rest.Config, way Way) []Member {
+func readMembers(ctx context.Context, env *command.Env, host *inspect.Reader, h *Host, own *rest.Config, way Way) []Member {
 	v := &visit{env: env, host: host, of: h}
 	var mine *Member
 	if own != nil {
@@ -91,7 +90,7 @@ func readMembers(ctx context.Context, env *command.Env, host *reader, h *Host, o
 			members = append(members, m)
 		})
 	}
-	runReadsAtOnce(connecting, reads)
+	inspect.RunReadsAtOnce(connecting, reads)
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.Registration, b.Registration) })
 	return members
 }
@@ -99,7 +98,7 @@ func readMembers(ctx context.Context, env *command.Env, host *reader, h *Host, o
 // visit reads the members of a host.
 type visit struct {
 	env  *command.Env
-	host *reader
+	host *inspect.Reader
 	of   *Host
 }
 
@@ -114,7 +113,7 @@ func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
 	if m.Registration = nameIn(v.of.Registrations.Items, m.ID); m.Registration != "" {
 		m.Recorded = m.ID
 	}
-	r.cluster = cmp.Or(m.Registration, "the member of your own kubeconfig")
+	r.Cluster = cmp.Or(m.Registration, "the member of your own kubeconfig")
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
 	m.Account = v.accountIn(ctx, r)
@@ -151,33 +150,27 @@ func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRe
 	return m
 }
 
-// connect creates a client for a member, and reads its identity. If the member is unreachable, this
-// takes up to firstAnswer.
-func (v *visit) connect(ctx context.Context, config *rest.Config, m *Member) (*reader, error) {
-	r, err := newReader(v.env, config, m.Registration, v.host.misses, memberTimeout)
-	if err != nil {
-		return nil, err
+// connect creates the reader of a member, and reads the member's identity.
+func (v *visit) connect(ctx context.Context, config *rest.Config, m *Member) (r *inspect.Reader, err error) {
+	r, m.ID, err = inspect.ConnectMember(ctx, v.env, config, m.Registration, v.host.Misses, firstAnswer, memberTimeout)
+	if r != nil {
+		r.MostObjects = objectsMost
 	}
-	first, cancel := context.WithTimeout(ctx, firstAnswer)
-	defer cancel()
-	if m.ID, err = r.identity(first); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r, err
 }
 
 // readChecks reads what the checks of a member need.
-func (v *visit) readChecks(ctx context.Context, r *reader, m *Member) {
-	m.Version = r.version()
+func (v *visit) readChecks(ctx context.Context, r *inspect.Reader, m *Member) {
+	m.Version = readVersion(r)
 	readFacts(ctx, r, memberChecks, m)
-	m.At, m.Clock = v.env.Clock.Now(), r.dates.Measurement()
+	m.At, m.Clock = v.env.Clock.Now(), r.Dates.Measurement()
 }
 
 // accountIn returns the manager's account in a member: the one for this host alone if it exists,
 // otherwise the one that hosts share.
-func (v *visit) accountIn(ctx context.Context, r *reader) Account {
+func (v *visit) accountIn(ctx context.Context, r *inspect.Reader) Account {
 	own := client.ObjectKey{Namespace: v.env.Namespace, Name: command.HostAccount(v.of.ID)}
-	if account := find[corev1.ServiceAccount](ctx, r, "ServiceAccount "+own.String(), own); account.Item != nil {
+	if account := inspect.ReadObject[corev1.ServiceAccount](ctx, r, "ServiceAccount "+own.String(), own); account.Item != nil {
 		return Account{Namespace: own.Namespace, Name: own.Name}
 	}
 	return Account{Namespace: v.env.Namespace, Name: command.MemberAccount}

@@ -18,20 +18,22 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // served returns a reader for a server with the handler. Handlers return responses that are hard
 // to provoke in real API servers. The integration tests read from real ones.
-func served(t *testing.T, handler http.HandlerFunc) (*reader, *misses) {
+func served(t *testing.T, handler http.HandlerFunc) (*inspect.Reader, *inspect.Misses) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	m := &misses{}
+	m := &inspect.Misses{}
 	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}, clock.RealClock{})
-	r, err := newReader(env, &rest.Config{Host: server.URL}, "a", m, 10*time.Second)
+	r, err := inspect.NewReader(env, &rest.Config{Host: server.URL}, "a", m, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.MostObjects = objectsMost
 	return r, m
 }
 
@@ -67,7 +69,7 @@ func TestPath(t *testing.T) {
 				}
 				tc.answer(w, q)
 			})
-			got := r.pathToManager(t.Context(), "kosmos-a")
+			got := readPathToManager(t.Context(), r, "kosmos-a")
 			if (got.Detail == "") != (got.Code == http.StatusOK) {
 				t.Errorf("got detail %q with code %d, want a detail for errors only", got.Detail, got.Code)
 			}
@@ -78,6 +80,9 @@ func TestPath(t *testing.T) {
 		})
 	}
 }
+
+// pageSize is the size of the pages that package inspect requests.
+const pageSize = 500
 
 // podServer serves the discovery of Pods, and uses the handler for lists of Pods.
 func podServer(lists http.HandlerFunc) http.HandlerFunc {
@@ -121,7 +126,7 @@ func TestList(t *testing.T) {
 		"two pages": {func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, page(map[string]string{"": "more"}[r.URL.Query().Get("continue")]))
 		}, 2 * pageSize, true, 0},
-		"endless pages": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page("more")) }, most, false, 1},
+		"endless pages": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page("more")) }, objectsMost, false, 1},
 		"forbidden":     {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "pods") }, 0, false, 1},
 		"not served":    {func(w http.ResponseWriter, _ *http.Request) { status(w, 404, metav1.StatusReasonNotFound, "") }, 0, true, 0},
 		"the second page fails": {func(w http.ResponseWriter, r *http.Request) {
@@ -139,9 +144,9 @@ func TestList(t *testing.T) {
 				}
 				tc.lists(w, q)
 			}))
-			got := list(t.Context(), r, "Pods", &corev1.PodList{}, pods)
-			if len(got.Items) != tc.items || got.Read != tc.read || len(m.list) != tc.missed {
-				t.Errorf("got %d items, read %t, missing %+v, want %d, %t, %d missing", len(got.Items), got.Read, m.list, tc.items, tc.read, tc.missed)
+			got := inspect.ReadList(t.Context(), r, "Pods", &corev1.PodList{}, pods)
+			if len(got.Items) != tc.items || got.Read != tc.read || len(m.All()) != tc.missed {
+				t.Errorf("got %d items, read %t, missing %+v, want %d, %t, %d missing", len(got.Items), got.Read, m.All(), tc.items, tc.read, tc.missed)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,12 +12,11 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/member/access"
 )
 
 // Source is a cluster that responds.
 type Source struct {
-	client.Client
+	client.Reader
 	// Raw reads data that is not an object, such as logs.
 	Raw kubernetes.Interface
 	// Name is the name of the registration, or "" for the host.
@@ -39,19 +37,19 @@ type Sources struct {
 
 // Open connects to the host and its members in the same way as Facts.
 func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
-	m := &misses{}
+	m := &inspect.Misses{}
 	host, id, err := openHost(ctx, env, m)
 	if err != nil {
 		return nil, err
 	}
-	s := &Sources{Host: Source{Client: host.Client, Raw: host.raw, ID: id}, Secrets: [][]byte{[]byte(host.token)}}
+	s := &Sources{Host: Source{Reader: host, Raw: host.Raw, ID: id}, Secrets: [][]byte{[]byte(host.Token)}}
 	own, err := ownConfig(env, way)
 	if err != nil {
 		return nil, err
 	}
 	var registrations v1alpha1.ClusterRegistrationList
 	if err := host.List(ctx, &registrations); err != nil {
-		host.miss("ClusterRegistrations", err)
+		host.Miss("ClusterRegistrations", err)
 	}
 	v := &visit{env: env, host: host}
 	var mine string
@@ -61,8 +59,8 @@ func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 		if err != nil {
 			return nil, fmt.Errorf("connect with the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 		}
-		mine, s.Secrets = member.ID, append(s.Secrets, []byte(r.token))
-		s.Members = append(s.Members, Source{Client: r.Client, Raw: r.raw, Name: nameIn(registrations.Items, mine), ID: mine})
+		mine, s.Secrets = member.ID, append(s.Secrets, []byte(r.Token))
+		s.Members = append(s.Members, Source{Reader: r, Raw: r.Raw, Name: nameIn(registrations.Items, mine), ID: mine})
 	}
 	var mu sync.Mutex
 	var opens []func()
@@ -77,28 +75,29 @@ func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 			defer mu.Unlock()
 			s.Secrets = append(s.Secrets, raw)
 			if err != nil {
-				m.add(registration.Name, "the member", err)
+				m.Add(registration.Name, "the member", err)
 				return
 			}
 			s.Members = append(s.Members, *source)
 		})
 	}
-	runReadsAtOnce(connecting, opens)
-	s.Missing = m.list
+	inspect.RunReadsAtOnce(connecting, opens)
+	s.Missing = m.All()
 	return s, nil
 }
 
 // openHost connects to the host, and reads its ID.
-func openHost(ctx context.Context, env *command.Env, m *misses) (*reader, string, error) {
+func openHost(ctx context.Context, env *command.Env, m *inspect.Misses) (*inspect.Reader, string, error) {
 	config, err := env.Host.ToRESTConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("load the host's kubeconfig (--kubeconfig, --context, KUBECONFIG): %w", err)
 	}
-	host, err := newReader(env, config, "", m, hostTimeout)
+	host, err := inspect.NewReader(env, config, "", m, hostTimeout)
 	if err != nil {
 		return nil, "", err
 	}
-	id, err := host.identity(ctx)
+	host.MostObjects = objectsMost
+	id, err := host.ReadID(ctx)
 	if err != nil {
 		return nil, "", command.Explain("the host", config, err)
 	}
@@ -120,20 +119,12 @@ func (v *visit) open(ctx context.Context, registration *v1alpha1.ClusterRegistra
 	if recorded := registration.Status.ClusterID; recorded != "" && m.ID != recorded {
 		return nil, raw, another(m.ID, recorded)
 	}
-	return &Source{Client: r.Client, Raw: r.raw, Name: registration.Name, ID: m.ID}, raw, nil
+	return &Source{Reader: r, Raw: r.Raw, Name: registration.Name, ID: m.ID}, raw, nil
 }
 
-// credentials reads a registration's kubeconfig, if the user has permission. Another user may have
-// written the kubeconfig, so it must not make the plugin run a program or read a file.
+// credentials reads a registration's kubeconfig.
 func (v *visit) credentials(ctx context.Context, registration *v1alpha1.ClusterRegistration) (*rest.Config, []byte, error) {
-	var secret corev1.Secret
-	key := client.ObjectKey{Namespace: v.env.Namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
-	if err := v.host.Get(ctx, key, &secret); err != nil {
-		return nil, nil, fmt.Errorf("read the registration's kubeconfig from Secret %q: %w", key, err)
-	}
-	raw := secret.Data[v1alpha1.KubeconfigKey]
-	config, err := access.ParseKubeconfig(raw, false)
-	return config, raw, err
+	return v.host.RegistrationConfig(ctx, registration, v.env.Namespace, "read the registration's kubeconfig from Secret %q")
 }
 
 func another(is, recorded string) error {

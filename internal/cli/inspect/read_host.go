@@ -12,7 +12,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +24,6 @@ import (
 )
 
 const (
-	// pageSize is the maximum number of objects in a page of a list.
-	pageSize = 500
 	// patience limits one request to a member.
 	patience = 10 * time.Second
 	// patienceAway limits the first request to a member that the host cannot reach.
@@ -43,79 +40,31 @@ const (
 	KindRegistration = "ClusterRegistration"
 )
 
-// reader reads one cluster, and records what it cannot read.
-type reader struct {
-	client.Reader
-	cluster string // "" for the host
-	missing *[]Missing
-}
-
-// miss records that something could not be read.
-func (r reader) miss(what string, err error) {
-	m := Missing{What: what, Cluster: r.cluster, Why: Plain(err.Error())}
-	if !slices.Contains(*r.missing, m) {
-		*r.missing = append(*r.missing, m)
-	}
-}
-
-// find reads an object. found is false if the object is absent or could not be read. known
-// distinguishes these cases.
-func (r reader) find(ctx context.Context, kind string, key types.NamespacedName, into client.Object) (found, known bool) {
-	if key.Name == "" {
-		return false, true
-	}
-	err := r.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, true
-	}
-	if err != nil {
-		r.miss(Named(kind, key), err)
-		return false, false
-	}
-	return true, true
-}
-
-// events returns the events about an object.
-func (r reader) events(ctx context.Context, kind string, obj client.Object) []corev1.Event {
-	namespace := obj.GetNamespace()
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
-	var list corev1.EventList
-	err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(obj.GetUID())}, client.Limit(pageSize))
-	if err != nil {
-		r.miss("the events of "+Named(kind, client.ObjectKeyFromObject(obj)), err)
-	}
-	return list.Items
-}
-
-// Named returns an object's kind and name for messages.
-func Named(kind string, key types.NamespacedName) string {
-	if key.Namespace == "" {
-		return kind + " " + key.Name
-	}
-	return kind + " " + key.String()
-}
-
 // Gathering reads the objects of a tree.
 type Gathering struct {
 	Facts
-	host reader
+	host Reader
 }
 
 // NewGathering reads the host's registrations, and creates a Gathering.
 func NewGathering(ctx context.Context, host client.Reader, now time.Time) *Gathering {
 	g := &Gathering{Facts: Facts{Now: now, Members: map[string]bool{}}}
-	g.host = reader{Reader: host, missing: &g.Missing}
+	g.host = Reader{Reader: host, Misses: &Misses{}}
 	var list v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &list); {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		g.host.miss("ClusterRegistrations", fmt.Errorf("the cluster does not serve this kind: Xylem is not installed, or the cluster is not the host"))
+		g.host.Miss("ClusterRegistrations", fmt.Errorf("the cluster does not serve this kind: Xylem is not installed, or the cluster is not the host"))
 	case err != nil:
-		g.host.miss("ClusterRegistrations", err)
+		g.host.Miss("ClusterRegistrations", err)
 	}
 	g.Registrations = list.Items
 	return g
+}
+
+// Result returns what was read, and what could not be read.
+func (g *Gathering) Result() *Facts {
+	g.Missing = g.host.Misses.All()
+	return &g.Facts
 }
 
 // OfPod reads a Pod and its claims.
@@ -124,7 +73,7 @@ func (g *Gathering) OfPod(ctx context.Context, key types.NamespacedName) error {
 	if err := g.subject(ctx, KindPod, key, &pod); err != nil {
 		return err
 	}
-	g.Pod = &PodFacts{Pod: &pod, Events: g.host.events(ctx, KindPod, &pod)}
+	g.Pod = &PodFacts{Pod: &pod, Events: g.host.ReadEvents(ctx, KindPod, &pod)}
 	for _, name := range podspec.ClaimNames(&pod) {
 		g.Claims = append(g.Claims, g.claim(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}))
 	}
@@ -147,11 +96,11 @@ func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error
 	}
 	var pods corev1.PodList
 	if err := g.host.List(ctx, &pods, client.InNamespace(key.Namespace)); err != nil {
-		g.host.miss("the Pods in namespace "+key.Namespace, err)
+		g.host.Miss("the Pods in namespace "+key.Namespace, err)
 	}
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; slices.Contains(podspec.ClaimNames(pod), key.Name) {
-			c.Pods = append(c.Pods, PodFacts{Pod: pod, Events: g.host.events(ctx, KindPod, pod)})
+			c.Pods = append(c.Pods, PodFacts{Pod: pod, Events: g.host.ReadEvents(ctx, KindPod, pod)})
 		}
 	}
 	g.Claims = []ClaimFacts{c}
@@ -173,7 +122,7 @@ func (g *Gathering) OfVolume(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	g.Claims = []ClaimFacts{{Volume: &volume, VolumeEvents: g.host.events(ctx, KindVolume, &volume)}}
+	g.Claims = []ClaimFacts{{Volume: &volume, VolumeEvents: g.host.ReadEvents(ctx, KindVolume, &volume)}}
 	return nil
 }
 
@@ -183,12 +132,9 @@ func (g *Gathering) OfSnapshot(ctx context.Context, key types.NamespacedName) er
 	if err := g.subject(ctx, KindSnapshot, key, &snapshot); err != nil {
 		return err
 	}
-	g.Snapshot = &SnapshotFacts{Snapshot: &snapshot, Events: g.host.events(ctx, KindSnapshot, &snapshot)}
+	g.Snapshot = &SnapshotFacts{Snapshot: &snapshot, Events: g.host.ReadEvents(ctx, KindSnapshot, &snapshot)}
 	if snapshot.Status != nil {
-		var content snapshotv1.VolumeSnapshotContent
-		if found, _ := g.host.find(ctx, "VolumeSnapshotContent", types.NamespacedName{Name: ptr.Deref(snapshot.Status.BoundVolumeSnapshotContentName, "")}, &content); found {
-			g.Snapshot.Content = &content
-		}
+		g.Snapshot.Content = ReadNamed[snapshotv1.VolumeSnapshotContent](ctx, &g.host, "VolumeSnapshotContent", types.NamespacedName{Name: ptr.Deref(snapshot.Status.BoundVolumeSnapshotContentName, "")}).Item
 	}
 	if claim := ptr.Deref(snapshot.Spec.Source.PersistentVolumeClaimName, ""); claim != "" {
 		g.Claims = []ClaimFacts{g.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: claim})}
@@ -215,49 +161,34 @@ func (g *Gathering) subject(ctx context.Context, kind string, key types.Namespac
 
 // claim reads one claim and its volume, without its Pods.
 func (g *Gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFacts {
-	c := ClaimFacts{Key: key}
-	var claim corev1.PersistentVolumeClaim
-	if found, _ := g.host.find(ctx, KindClaim, key, &claim); !found {
+	c := ClaimFacts{Key: key, Claim: ReadNamed[corev1.PersistentVolumeClaim](ctx, &g.host, KindClaim, key).Item}
+	if c.Claim == nil {
 		return c
 	}
-	c.Claim = &claim
-	c.Events = g.host.events(ctx, KindClaim, &claim)
-	var class storagev1.StorageClass
-	name := hostclass.NameOf(&claim)
-	found, known := g.host.find(ctx, KindClass, types.NamespacedName{Name: name}, &class)
-	if found {
-		c.Class = &class
-	}
-	c.ClassAbsent = name != "" && known && !found
-	var volume corev1.PersistentVolume
-	if found, _ := g.host.find(ctx, KindVolume, types.NamespacedName{Name: claim.Spec.VolumeName}, &volume); found {
-		c.Volume = &volume
-		c.VolumeEvents = g.host.events(ctx, KindVolume, &volume)
+	c.Events = g.host.ReadEvents(ctx, KindClaim, c.Claim)
+	name := hostclass.NameOf(c.Claim)
+	class := ReadNamed[storagev1.StorageClass](ctx, &g.host, KindClass, types.NamespacedName{Name: name})
+	c.Class, c.ClassAbsent = class.Item, name != "" && class.Absent()
+	c.Volume = ReadNamed[corev1.PersistentVolume](ctx, &g.host, KindVolume, types.NamespacedName{Name: c.Claim.Spec.VolumeName}).Item
+	if c.Volume != nil {
+		c.VolumeEvents = g.host.ReadEvents(ctx, KindVolume, c.Volume)
 	}
 	return c
 }
 
 // earlier returns the members' volumes whose claimRef refers to a claim.
 func (g *Gathering) earlier(ctx context.Context, key types.NamespacedName) []corev1.PersistentVolume {
-	var found []corev1.PersistentVolume
-	var list corev1.PersistentVolumeList
-	for {
-		err := g.host.List(ctx, &list, client.Limit(pageSize), client.Continue(list.Continue))
-		if err != nil {
-			g.host.miss("PersistentVolumes that claim "+key.String()+" used", err)
-			return found
-		}
-		for i := range list.Items {
-			pv := &list.Items[i]
+	return ReadList(ctx, &g.host, "PersistentVolumes that claim "+key.String()+" used", &corev1.PersistentVolumeList{}, func(l *corev1.PersistentVolumeList) []corev1.PersistentVolume {
+		var found []corev1.PersistentVolume
+		for i := range l.Items {
+			pv := &l.Items[i]
 			_, _, _, ours := hostpv.LeafOf(pv)
 			if ref := pv.Spec.ClaimRef; ref != nil && ref.Namespace == key.Namespace && ref.Name == key.Name && (ours || hostpv.IsPromise(pv)) {
 				found = append(found, *pv)
 			}
 		}
-		if list.Continue == "" {
-			return found
-		}
-	}
+		return found
+	}).Items
 }
 
 // Orphan is a volume without a root in a member.

@@ -6,12 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -43,9 +41,9 @@ func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 			continue
 		}
 		what := "member " + registration.Name
-		config, err := g.configOf(ctx, registration, env.Namespace)
+		config, _, err := g.host.RegistrationConfig(ctx, registration, env.Namespace, "read the kubeconfig from Secret %q (--xylem-namespace)")
 		if err != nil {
-			g.host.miss(what, err)
+			g.host.Miss(what, err)
 			continue
 		}
 		g.readMember(ctx, env, config, id)
@@ -59,7 +57,7 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 	if err != nil {
 		return "", err
 	}
-	id, _, err := connectMember(ctx, env, config, patience)
+	_, id, err := ConnectMember(ctx, env, config, "", g.host.Misses, patience, patience)
 	if err != nil {
 		return "", fmt.Errorf("connect with the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 	}
@@ -70,19 +68,8 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 		}
 	}
 	what := "the member of your kubeconfig"
-	g.host.miss(what, fmt.Errorf("your kubeconfig points to cluster %s (%s), which contains none of these objects", id, g.NameOf(id, nil)))
+	g.host.Miss(what, fmt.Errorf("your kubeconfig points to cluster %s (%s), which contains none of these objects", id, g.NameOf(id, nil)))
 	return id, nil
-}
-
-// configOf reads a registration's kubeconfig with the user's own permissions. Another user may have
-// written the kubeconfig, so it must not make the plugin run a program or read a file.
-func (g *Gathering) configOf(ctx context.Context, registration *v1alpha1.ClusterRegistration, namespace string) (*rest.Config, error) {
-	var secret corev1.Secret
-	key := types.NamespacedName{Namespace: namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
-	if err := g.host.Get(ctx, key, &secret); err != nil {
-		return nil, fmt.Errorf("read the kubeconfig from Secret %q (--xylem-namespace): %w", key, err)
-	}
-	return access.ParseKubeconfig(secret.Data[v1alpha1.KubeconfigKey], false)
 }
 
 // patienceWith returns how long to wait for a member's first response. The time is shorter if the
@@ -94,36 +81,18 @@ func (g *Gathering) patienceWith(id string) time.Duration {
 	return patience
 }
 
-// connectMember creates a client for a member, and reads its cluster ID.
-func connectMember(ctx context.Context, env *command.Env, config *rest.Config, timeout time.Duration) (string, client.Reader, error) {
-	config = rest.CopyConfig(config)
-	config.Timeout = patience
-	cluster, err := env.NewCluster(config)
-	if err != nil {
-		return "", nil, err
-	}
-	first, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var system corev1.Namespace
-	if err := cluster.Get(first, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return "", nil, fmt.Errorf("read the kube-system namespace, whose UID identifies the cluster: %w", err)
-	}
-	return string(system.UID), cluster, nil
-}
-
 // readMember reads one member's counterparts of all gathered objects.
 func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *rest.Config, id string) {
 	name := g.NameOf(id, nil)
-	is, there, err := connectMember(ctx, env, config, g.patienceWith(id))
+	r, is, err := ConnectMember(ctx, env, config, name, g.host.Misses, g.patienceWith(id), patience)
 	if err == nil && is != id {
 		err = fmt.Errorf(access.OtherCluster, "the kubeconfig", is, fmt.Sprintf("registration %q", name), id)
 	}
 	if err != nil {
-		g.host.miss("member "+name, err)
+		g.host.Miss("member "+name, err)
 		return
 	}
 	g.Members[id] = true
-	r := reader{Reader: there, cluster: name, missing: &g.Missing}
 	if g.Pod != nil && g.MemberOfPod(g.Pod) == id {
 		r.leafPod(ctx, g.Pod)
 	}
@@ -140,36 +109,30 @@ func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *re
 	}
 }
 
-func (r reader) leafPod(ctx context.Context, p *PodFacts) {
-	var leaf corev1.Pod
-	found, known := r.find(ctx, KindPod, client.ObjectKeyFromObject(p.Pod), &leaf)
-	p.LeafKnown = known
-	if found {
-		p.Leaf = &leaf
-		p.LeafEvents = r.events(ctx, KindPod, &leaf)
+func (r *Reader) leafPod(ctx context.Context, p *PodFacts) {
+	leaf := ReadNamed[corev1.Pod](ctx, r, KindPod, client.ObjectKeyFromObject(p.Pod))
+	p.Leaf, p.LeafKnown = leaf.Item, leaf.Read
+	if p.Leaf != nil {
+		p.LeafEvents = r.ReadEvents(ctx, KindPod, p.Leaf)
 	}
 }
 
-func (r reader) leafClaim(ctx context.Context, c *ClaimFacts) {
-	var leaf corev1.PersistentVolumeClaim
-	found, known := r.find(ctx, KindClaim, c.Key, &leaf)
-	c.LeafKnown = known
-	volume := ""
-	if found {
-		c.Leaf = &leaf
-		c.LeafEvents = r.events(ctx, KindClaim, &leaf)
-		volume = leaf.Spec.VolumeName
+func (r *Reader) leafClaim(ctx context.Context, c *ClaimFacts) {
+	leaf := ReadNamed[corev1.PersistentVolumeClaim](ctx, r, KindClaim, c.Key)
+	c.Leaf, c.LeafKnown = leaf.Item, leaf.Read
+	name := ""
+	if c.Leaf != nil {
+		c.LeafEvents = r.ReadEvents(ctx, KindClaim, c.Leaf)
+		name = c.Leaf.Spec.VolumeName
 	}
 	if c.Volume != nil {
-		if _, name, _, ours := hostpv.LeafOf(c.Volume); ours {
-			volume = name // the leaf claim may no longer refer to this volume
+		if _, represented, _, ours := hostpv.LeafOf(c.Volume); ours {
+			name = represented // the leaf claim may no longer refer to this volume
 		}
 	}
-	var pv corev1.PersistentVolume
-	found, known = r.find(ctx, KindVolume, types.NamespacedName{Name: volume}, &pv)
-	c.LeafVolumeKnown = known
-	if found {
-		c.LeafVolume = &pv
-		c.LeafVolumeEvents = r.events(ctx, KindVolume, &pv)
+	volume := ReadNamed[corev1.PersistentVolume](ctx, r, KindVolume, types.NamespacedName{Name: name})
+	c.LeafVolume, c.LeafVolumeKnown = volume.Item, volume.Read
+	if c.LeafVolume != nil {
+		c.LeafVolumeEvents = r.ReadEvents(ctx, KindVolume, c.LeafVolume)
 	}
 }

@@ -144,7 +144,7 @@ func (r reading) facts(ctx context.Context, t target) (*inspect.Facts, error) {
 		return nil, err
 	}
 	g.Leaderless = inspect.LeaderProblem(ctx, r.host.Config, r.env.Namespace)
-	return &g.Facts, nil
+	return g.Result(), nil
 }
 
 // parts returns the node for a workload or a namespace, and its parts: a workload's Pods, or a
