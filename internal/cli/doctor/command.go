@@ -2,7 +2,7 @@ package doctor
 
 import (
 	"context"
-	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -95,9 +95,13 @@ func (o *options) run(ctx context.Context) (*Checkup, error) {
 	if o.output.Format != "" {
 		return checkup, o.output.Print(o.env.MachineOut(), checkup)
 	}
-	fmt.Fprint(o.env.Out, page{paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), problems: o.problems}.print(checkup))
+	page{inspect.PageOf(o.env), o.problems}.printCheckup(checkup)
 	return checkup, nil
 }
 
 // Text returns a checkup as text for a file.
-func Text(checkup *Checkup) string { return page{}.print(checkup) }
+func Text(checkup *Checkup) string {
+	var out strings.Builder
+	page{Page: inspect.Page{Out: &out}}.printCheckup(checkup)
+	return out.String()
+}

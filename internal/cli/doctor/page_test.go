@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,7 +39,7 @@ Not checked
 
 2 ok, 1 warning, 1 error
 `},
-		"problems, on a narrow terminal": {page{problems: true, width: 30}, `Host
+		"problems, on a narrow terminal": {page{Page: inspect.Page{Width: 30}, problems: true}, `Host
   warning  the clock is wrong.
            To do: Set it.
 Member b
@@ -52,12 +53,19 @@ Not checked
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.page.print(c)); diff != "" {
+			if diff := cmp.Diff(tc.want, printed(tc.page, c)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	if got := (page{problems: true}).print(&Checkup{Counts: Counts{OK: 3}}); got != "3 ok, 0 warnings, 0 errors\n" {
+	if got := printed(page{problems: true}, &Checkup{Counts: Counts{OK: 3}}); got != "3 ok, 0 warnings, 0 errors\n" {
 		t.Errorf("got %q, want only the counts", got)
 	}
+}
+
+func printed(p page, c *Checkup) string {
+	var out strings.Builder
+	p.Out = &out
+	p.printCheckup(c)
+	return out.String()
 }

@@ -109,7 +109,7 @@ func TestPrint(t *testing.T) {
 	for i := range podsShown + 2 {
 		f.Pods = append(f.Pods, Pod{Namespace: "shop", Name: "app-" + string(rune('a'+i)), Reason: "NoCapacity", Since: metav1.NewTime(now.Add(-time.Hour))})
 	}
-	printed := page{now: now}.print(f)
+	printed := printedFleet(f)
 	for _, want := range []string{
 		"2 of 3 ready", "29d left", "expired", "! a: VolumesAccounted=False OrphanedVolumes (60s ago): one",
 		"Waiting Pods: 12", "and 2 more", "kubectl xylem why pod app-a -n shop", "! could not read PersistentVolumes: forbidden",
@@ -121,10 +121,10 @@ func TestPrint(t *testing.T) {
 	if strings.Contains(printed, "provisioned") {
 		t.Error("the page shows a throughput, although PersistentVolumes could not be read")
 	}
-	if printed := (page{now: now}).print(&Fleet{Members: f.Members}); !strings.Contains(printed, "Volumes provisioned that still exist: 0 in") {
+	if printed := printedFleet(&Fleet{Members: f.Members}); !strings.Contains(printed, "Volumes provisioned that still exist: 0 in") {
 		t.Errorf("want the volumes that still exist, got: %s", printed)
 	}
-	if printed := (page{now: now}).print(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
+	if printed := printedFleet(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
 		t.Errorf("want the next step for a host without members, got: %s", printed)
 	}
 }
@@ -151,4 +151,10 @@ func TestThroughput(t *testing.T) {
 	if want := (Throughput{TenMinutes: 2, Hour: 3, Day: 4}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
+}
+
+func printedFleet(f *Fleet) string {
+	var out strings.Builder
+	page{inspect.Page{Out: &out, Now: now}}.printFleet(f)
+	return out.String()
 }

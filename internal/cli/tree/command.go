@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -163,11 +162,11 @@ func (o *options) print(t *inspect.Tree, asked target, well bool) error {
 		fmt.Fprintf(o.env.Out, "%s %q: no problems\n", asked.kind, asked.name)
 		return nil
 	}
-	now := o.env.Clock.Now()
+	p := page{inspect.PageOf(o.env)}
 	if o.watch {
-		fmt.Fprintf(o.env.Out, "\n%s\n", now.Format(time.TimeOnly))
+		p.PrintWatchTime()
 	}
-	Page{Width: o.env.Width(o.env.Out), Paint: o.env.PaintOf(o.env.Out), Now: now}.Print(o.env.Out, t)
+	p.printTree(t)
 	return nil
 }
 

@@ -273,7 +273,7 @@ func TestTrees(t *testing.T) {
 			}
 			t.Run(name+suffix, func(t *testing.T) {
 				var out bytes.Buffer
-				Page{Width: width, Now: now}.Print(&out, BuildTree(&f))
+				page{inspect.Page{Out: &out, Width: width, Now: now}}.printTree(BuildTree(&f))
 				if strings.Contains(out.String(), "\x1b") {
 					t.Error("the output is colored, although colors are not enabled")
 				}

@@ -31,7 +31,7 @@ func TestTreeOfAHostileMember(t *testing.T) {
 
 	out := &bytes.Buffer{}
 	env := command.NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clock.RealClock{})
-	Page{Width: env.Width(env.Out), Paint: env.PaintOf(env.Out), Now: now}.Print(env.Out, &inspect.Tree{Root: root})
+	page{inspect.Page{Out: env.Out, Width: env.Width(env.Out), Paint: env.PaintOf(env.Out), Now: now}}.printTree(&inspect.Tree{Root: root})
 	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e") {
 		t.Errorf("the tree contains characters that a terminal interprets: %q", out)
 	}

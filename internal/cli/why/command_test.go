@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // If two conditions report one problem, what to do is printed once.
@@ -12,7 +14,7 @@ func TestToDoIsPrintedOnce(t *testing.T) {
 		return Cause{Ref: Ref{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, What: what, ToDo: toDo}
 	}
 	var out strings.Builder
-	page{w: &out, now: time.Unix(1e9, 0)}.print(&Diagnosis{
+	page{inspect.Page{Out: &out, Now: time.Unix(1e9, 0)}}.printDiagnosis(&Diagnosis{
 		Verdict: Problem, Summary: "Claim is lost", ToDo: "Restore the backup.",
 		Causes: []Cause{
 			cause("the disk is gone", "Restore the backup."), cause("the promise is broken", "Restore the backup."),
