@@ -15,7 +15,7 @@ var inspectMessages = map[string]string{
 	"internal/cli/inspect.split":            "prints what happened and what to do on separate lines",
 	"internal/cli/why.walk.snapshot":        "prints the reason of the event with the same message as a snapshot's error, which has none",
 	"internal/cli/inspect.toDoFor":          "prints what REASONS.md advises for the reason at the beginning of the message",
-	"internal/cli/inspect.Ended":            "ends a sentence, for display",
+	"internal/cli/inspect.EndSentence":      "ends a sentence, for display",
 	"internal/mirror/hostpv.Drift":          "compares names of VolumeAttributesClasses, which a member sends as text",
 	"internal/mirror/pvc.AttributesOf":      "compares names of VolumeAttributesClasses, which a member sends as text",
 	"internal/mirror/sanitize.Line":         "puts text on one line, for display",

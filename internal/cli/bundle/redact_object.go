@@ -28,7 +28,7 @@ func (w whole) keep(value any) any {
 		}
 		return kept
 	case []any:
-		return each(v, w)
+		return keepEachItem(v, w)
 	case string:
 		return redactText(v)
 	}
@@ -49,7 +49,7 @@ func (f fields) keep(value any) any {
 		}
 		return kept
 	case []any:
-		return each(v, f)
+		return keepEachItem(v, f)
 	}
 	return redacted // the API defines no value of this type for the field
 }
@@ -62,7 +62,7 @@ func (p present) keep(value any) any {
 	v, ok := value.(map[string]any)
 	if !ok {
 		if list, is := value.([]any); is {
-			return each(list, p)
+			return keepEachItem(list, p)
 		}
 		return redacted
 	}
@@ -95,7 +95,7 @@ func (prefixes values) keep(value any) any {
 	return kept
 }
 
-func each(list []any, k keeper) []any {
+func keepEachItem(list []any, k keeper) []any {
 	kept := make([]any, 0, len(list))
 	for _, v := range list {
 		kept = append(kept, k.keep(v))
@@ -128,7 +128,7 @@ func redactObject(obj *unstructured.Unstructured) map[string]any {
 	return kept
 }
 
-// Kinds returns the kinds of which redactObject keeps more than the metadata.
+// redactedKinds returns the kinds of which redactObject keeps more than the metadata.
 func redactedKinds() []string {
 	var names []string
 	for kind := range kinds {

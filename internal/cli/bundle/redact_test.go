@@ -183,10 +183,10 @@ func TestFormats(t *testing.T) {
 
 func TestKnown(t *testing.T) {
 	var k knownSecrets
-	k.Add("abc") // too short to be distinguished from ordinary words
-	k.Add("secret-1")
-	k.Add("secret-1-longer\n")
-	if got := k.Remove("abc secret-1-longer secret-1"); got != "abc REDACTED REDACTED" {
+	k.addSecret("abc") // too short to be distinguished from ordinary words
+	k.addSecret("secret-1")
+	k.addSecret("secret-1-longer\n")
+	if got := k.removeSecrets("abc secret-1-longer secret-1"); got != "abc REDACTED REDACTED" {
 		t.Errorf("got %q, want both known secrets redacted", got)
 	}
 }

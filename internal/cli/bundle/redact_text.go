@@ -110,8 +110,8 @@ func sensitive(name string) bool {
 // knownSecrets replaces values that are known to be secret.
 type knownSecrets struct{ values []string }
 
-// Add adds a secret value, unless it is too short.
-func (k *knownSecrets) Add(value string) {
+// addSecret adds a secret value, unless it is too short.
+func (k *knownSecrets) addSecret(value string) {
 	if value = strings.TrimSpace(value); len(value) < shortest || slices.Contains(k.values, value) {
 		return
 	}
@@ -120,8 +120,8 @@ func (k *knownSecrets) Add(value string) {
 	slices.SortStableFunc(k.values, func(a, b string) int { return len(b) - len(a) })
 }
 
-// Remove replaces the known values in a text.
-func (k *knownSecrets) Remove(text string) string {
+// removeSecrets replaces the known values in a text.
+func (k *knownSecrets) removeSecrets(text string) string {
 	for _, v := range k.values {
 		text = strings.ReplaceAll(text, v, redacted)
 	}

@@ -41,7 +41,7 @@ func removeValues(text string, key *regexp.Regexp) string {
 		if shortName.MatchString(name) && !strings.ContainsAny(separator, `"'=`) && !printed.MatchString(before) && !onlyValue.MatchString(before+line) {
 			continue
 		}
-		from, to := value(text, start, strings.Trim(before, " \t-\"'") == "")
+		from, to := findSecretValue(text, start, strings.Trim(before, " \t-\"'") == "")
 		if from == to {
 			continue
 		}
@@ -51,13 +51,13 @@ func removeValues(text string, key *regexp.Regexp) string {
 	return kept.String() + text[done:]
 }
 
-// value returns where a value starts and ends, without its quotes. They are equal if nothing is secret
+// findSecretValue returns where a value starts and ends, without its quotes. They are equal if nothing is secret
 // in it. Only a key that begins its line may have its value in the next one.
-func value(text string, start int, begins bool) (from, to int) {
-	rest := block(text, start)
+func findSecretValue(text string, start int, begins bool) (from, to int) {
+	rest := indentedBlock(text, start)
 	if quote := quotes.FindString(rest); quote != "" {
 		from = start + len(quote)
-		return from, from + quoted(text[from:start+len(rest)], quote)
+		return from, from + endOfQuotedValue(text[from:start+len(rest)], quote)
 	}
 	from, to = start, start+endOfPlainValue(rest)
 	if scalar.MatchString(rest) {
@@ -71,9 +71,9 @@ func value(text string, start int, begins bool) (from, to int) {
 	return from, to
 }
 
-// block returns the rest of a line and the lines that belong to it in YAML and indented JSON. These
+// indentedBlock returns the rest of a line and the lines that belong to it in YAML and indented JSON. These
 // are indented more, or begin with the dash of a list item or with a closing bracket.
-func block(text string, start int) string {
+func indentedBlock(text string, start int) string {
 	line := strings.LastIndexByte(text[:start], '\n') + 1
 	indent := len(indentation.FindString(text[line:start]))
 	first, _, _ := strings.Cut(text[start:], "\n")
@@ -93,9 +93,9 @@ func block(text string, start int) string {
 	return text[start:end]
 }
 
-// quoted returns the length of a value after its opening quote. As many backslashes precede its closing
+// endOfQuotedValue returns the length of a value after its opening quote. As many backslashes precede its closing
 // quote, fewer the end of the JSON around it, and more a quote in the value. A cut value has no end.
-func quoted(text, quote string) int {
+func endOfQuotedValue(text, quote string) int {
 	depth, mark, run := len(quote)-1, quote[len(quote)-1], 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -128,7 +128,7 @@ func endOfPlainValue(text string) int {
 		case depth > 0:
 			if quote := quotes.FindString(text[i:]); quote != "" {
 				i += len(quote)
-				i += quoted(text[i:], quote) + len(quote) - 1
+				i += endOfQuotedValue(text[i:], quote) + len(quote) - 1
 			}
 		}
 	}

@@ -27,9 +27,9 @@ func judgeHostClock(f *Facts) []Finding {
 	case !c.Known:
 		return nil
 	case c.Ahead.Abs()-c.Precision > skewLarge:
-		return []Finding{problem(Warning, fmt.Sprintf("the clock of this machine is %s the host's, so kubectl prints wrong ages, and may misjudge whether tokens have expired", apart(-c.Ahead)), "Synchronize this machine's clock (NTP), or the host's if that one is wrong.")}
+		return []Finding{problem(Warning, fmt.Sprintf("the clock of this machine is %s the host's, so kubectl prints wrong ages, and may misjudge whether tokens have expired", describeSkew(-c.Ahead)), "Synchronize this machine's clock (NTP), or the host's if that one is wrong.")}
 	}
-	return []Finding{passed("the clocks of this machine and the host differ by less than %s", within(c.Ahead, c.Precision))}
+	return []Finding{passed("the clocks of this machine and the host differ by less than %s", skewAtMost(c.Ahead, c.Precision))}
 }
 
 // judgeMemberClock compares a member's clock with the host's.
@@ -44,18 +44,18 @@ func judgeMemberClock(m *Member) []Finding {
 	case surely > skewLarge:
 		level = Error
 	case surely <= skewSmall:
-		return []Finding{passed("the clocks of the member and the host differ by less than %s", within(ahead, precision))}
+		return []Finding{passed("the clocks of the member and the host differ by less than %s", skewAtMost(ahead, precision))}
 	}
-	return []Finding{problem(level, fmt.Sprintf("the member's clock is %s the host's, so tokens, Leases and the order of events are evaluated incorrectly", apart(ahead)), "Synchronize the clocks of both clusters (NTP).")}
+	return []Finding{problem(level, fmt.Sprintf("the member's clock is %s the host's, so tokens, Leases and the order of events are evaluated incorrectly", describeSkew(ahead)), "Synchronize the clocks of both clusters (NTP).")}
 }
 
-func apart(ahead time.Duration) string {
+func describeSkew(ahead time.Duration) string {
 	if ahead < 0 {
 		return fmt.Sprintf("%s behind", (-ahead).Round(time.Second))
 	}
 	return fmt.Sprintf("%s ahead of", ahead.Round(time.Second))
 }
 
-func within(ahead, precision time.Duration) time.Duration {
+func skewAtMost(ahead, precision time.Duration) time.Duration {
 	return (ahead.Abs() + precision).Truncate(time.Second) + time.Second
 }

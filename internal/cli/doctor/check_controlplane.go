@@ -43,15 +43,15 @@ const componentLabel = "component"
 // readControlPlane reads the visible settings of the control plane.
 func readControlPlane(ctx context.Context, r *inspect.Reader, f *Facts) {
 	h := &f.Host
-	inspect.RunReads(
+	inspect.RunReadsTogether(
 		func() {
-			h.Control = inspect.ReadList(ctx, r, "the control plane's Pods", &corev1.PodList{}, pods, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{componentLabel})
+			h.Control = inspect.ReadList(ctx, r, "the control plane's Pods", &corev1.PodList{}, podsOfList, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{componentLabel})
 		},
 		func() { h.Annotated = readClaimsNamedByAnnotation(ctx, r) },
 		func() {
 			found, err := readFeatureGates(ctx, r.Raw)
 			if err != nil {
-				r.Miss("the API server's feature gates", err)
+				r.RecordMissing("the API server's feature gates", err)
 				return
 			}
 			h.Gates = inspect.Object[map[string]bool]{Item: &found, Read: true}
@@ -102,8 +102,8 @@ func judgeControlPlane(f *Facts) []Finding {
 		pod := &h.Control.Items[i]
 		component := pod.Labels["component"]
 		seen[component] = true
-		flags := flagsOf(pod)
-		for name, on := range gatesIn(flags["feature-gates"]) {
+		flags := flagsOfContainer(pod)
+		for name, on := range gatesInFlag(flags["feature-gates"]) {
 			if gatesNeeded[name] != "" && !on {
 				off[name] = component
 			}
@@ -151,12 +151,12 @@ func judgeAnnotatedClaims(h *Host) []Finding {
 	if v, err := version.ParseGeneric(h.Version); err == nil && v.LessThan(version.MustParseGeneric(scores)) {
 		level = Warning
 	}
-	return []Finding{problem(level, fmt.Sprintf("only the annotation %s names the class of %s, which makes kube-scheduler %s panic", corev1.BetaStorageClassAnnotation, Named("claim", names), scores),
+	return []Finding{problem(level, fmt.Sprintf("only the annotation %s names the class of %s, which makes kube-scheduler %s panic", corev1.BetaStorageClassAnnotation, enumerateNamed("claim", names), scores),
 		fmt.Sprintf("Set spec.storageClassName of each claim, for example with `%s`.", hostclass.NameInField(claims[0].Namespace, claims[0].Name, claims[0].Class)))}
 }
 
-// flagsOf returns the flags of a Pod's first container.
-func flagsOf(pod *corev1.Pod) map[string]string {
+// flagsOfContainer returns the flags of a Pod's first container.
+func flagsOfContainer(pod *corev1.Pod) map[string]string {
 	flags := map[string]string{}
 	if len(pod.Spec.Containers) == 0 {
 		return flags
@@ -170,7 +170,7 @@ func flagsOf(pod *corev1.Pod) map[string]string {
 	return flags
 }
 
-func gatesIn(flag string) map[string]bool {
+func gatesInFlag(flag string) map[string]bool {
 	gates := map[string]bool{}
 	for _, entry := range strings.Split(flag, ",") {
 		if name, value, set := strings.Cut(entry, "="); set {

@@ -31,12 +31,12 @@ func judgeDaemonSets(f *Facts) []Finding {
 	var names []string
 	for i := range h.DaemonSets.Items {
 		d := &h.DaemonSets.Items[i]
-		if slices.ContainsFunc(h.Nodes.Items, func(n corev1.Node) bool { return runsOn(d, &n) }) {
+		if slices.ContainsFunc(h.Nodes.Items, func(n corev1.Node) bool { return daemonSetRunsOn(d, &n) }) {
 			names = append(names, d.Namespace+"/"+d.Name)
 		}
 	}
 	if len(names) > 0 {
-		return []Finding{problem(Warning, fmt.Sprintf("the DaemonSet controller creates Pods of %s for virtual nodes, but Xylem doesn't push them. The Pods stay Pending, and a rolling update may never complete", Named("DaemonSet", names)),
+		return []Finding{problem(Warning, fmt.Sprintf("the DaemonSet controller creates Pods of %s for virtual nodes, but Xylem doesn't push them. The Pods stay Pending, and a rolling update may never complete", enumerateNamed("DaemonSet", names)),
 			`Exclude virtual nodes in the DaemonSet's node affinity: {key: xylem.io/virtual-node, operator: DoesNotExist}.`)}
 	}
 	return []Finding{passed("no DaemonSet creates Pods for virtual nodes")}
@@ -54,7 +54,7 @@ var tolerated = []corev1.Toleration{
 	{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
 }
 
-func runsOn(d *appsv1.DaemonSet, node *corev1.Node) bool {
+func daemonSetRunsOn(d *appsv1.DaemonSet, node *corev1.Node) bool {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, tolerated...)
 	// Ignore the taint of an away member, because it is temporary.

@@ -39,19 +39,19 @@ func judgeDefinition(f *Facts) ([]Finding, error) {
 		return []Finding{problem(Error, "the cluster does not serve ClusterRegistrations: Xylem is not installed, or the cluster is not the host",
 			"Install the xylem chart, or choose another context with --context.")}, nil
 	}
-	want, err := Definition()
+	want, err := shippedDefinition()
 	if err != nil {
 		return nil, err
 	}
-	s := SchemaOf(is, want)
+	s := compareSchemas(is, want)
 	switch {
-	case !established(is):
+	case !definitionIsEstablished(is):
 		return []Finding{problem(Error, fmt.Sprintf("CustomResourceDefinition %q is not Established, so the API server doesn't serve ClusterRegistrations", is.GetName()), "See the CustomResourceDefinition's conditions: kubectl describe crd "+is.GetName())}, nil
 	case len(s.Lacks) > 0:
-		return []Finding{problem(Error, fmt.Sprintf("CustomResourceDefinition %q is older than this plugin and lacks %s, which the API server therefore drops", is.GetName(), Named("field", s.Lacks)),
+		return []Finding{problem(Error, fmt.Sprintf("CustomResourceDefinition %q is older than this plugin and lacks %s, which the API server therefore drops", is.GetName(), enumerateNamed("field", s.Lacks)),
 			installAgain+" If the manager is as old as the CustomResourceDefinition, use the plugin version that matches the manager.")}, nil
 	case len(s.Adds) > 0:
-		return []Finding{problem(Warning, fmt.Sprintf("CustomResourceDefinition %q is newer than this plugin and has %s, which the plugin does not support", is.GetName(), Named("field", s.Adds)),
+		return []Finding{problem(Warning, fmt.Sprintf("CustomResourceDefinition %q is newer than this plugin and has %s, which the plugin does not support", is.GetName(), enumerateNamed("field", s.Adds)),
 			"Use the plugin version that matches the manager.")}, nil
 	case s.Differs:
 		return []Finding{problem(Warning, fmt.Sprintf("CustomResourceDefinition %q has the same fields as in this version, but different rules or defaults. It is from another version, or somebody changed it", is.GetName()), installAgain)}, nil
@@ -59,7 +59,7 @@ func judgeDefinition(f *Facts) ([]Finding, error) {
 	return []Finding{passed("the CustomResourceDefinition matches this version")}, nil
 }
 
-func established(definition *unstructured.Unstructured) bool {
+func definitionIsEstablished(definition *unstructured.Unstructured) bool {
 	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
 	return err == nil && slices.ContainsFunc(conditions, func(c any) bool {
 		fields, _ := c.(map[string]any)

@@ -75,7 +75,7 @@ func judgeCSINodes(h *Host) []Finding {
 	if *h.Driver.Item.Spec.PreventPodSchedulingIfMissing {
 		level, effect = Error, "the scheduler cannot place Pods that use members' volumes on these nodes"
 	}
-	return []Finding{problem(level, fmt.Sprintf("no CSINode with both of Xylem's drivers exists for %s, so %s", Named("Node", names), effect),
+	return []Finding{problem(level, fmt.Sprintf("no CSINode with both of Xylem's drivers exists for %s, so %s", enumerateNamed("Node", names), effect),
 		fmt.Sprintf("See condition %s in `kubectl describe node NAME`. If the condition is missing, check that a manager is running.", v1alpha1.NodeCSINode))}
 }
 

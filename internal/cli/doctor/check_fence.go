@@ -22,7 +22,7 @@ func readFence(ctx context.Context, r *inspect.Reader, m *Member) {
 // judgeFence checks whether the manager holds its Lease in the member.
 func judgeFence(m *Member) []Finding {
 	h := m.host
-	if !m.isRead() || !m.Fence.Read || !m.isConnected() {
+	if !m.isRegisteredAndRead() || !m.Fence.Read || !m.isConnected() {
 		return nil
 	}
 	now := m.At.Add(m.Clock.Ahead)

@@ -42,7 +42,7 @@ type leftoverFacts struct {
 func readLeftovers(ctx context.Context, r *inspect.Reader, f *Facts) {
 	h := &f.Host
 	leases := func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }
-	inspect.RunReads(
+	inspect.RunReadsTogether(
 		func() {
 			h.Heartbeats = inspect.ReadList(ctx, r, "Leases of virtual nodes", &coordinationv1.LeaseList{}, leases, client.InNamespace(corev1.NamespaceNodeLease), created)
 		},
@@ -72,7 +72,7 @@ func judgeHostLeftovers(f *Facts) []Finding {
 	var found []Finding
 	report := func(level Level, kind string, names []string, why, toDo string) {
 		if len(names) > 0 {
-			found = append(found, problem(level, fmt.Sprintf("left over: %s. %s", Named(kind, names), why), toDo))
+			found = append(found, problem(level, fmt.Sprintf("left over: %s. %s", enumerateNamed(kind, names), why), toDo))
 		}
 	}
 	report(Warning, "Node", left.Nodes, "These virtual nodes have no registration", "When no Pods are left on these nodes, delete them: kubectl delete node NAME")

@@ -67,15 +67,15 @@ func judgeManager(f *Facts) []Finding {
 	if want, has := ptr.Deref(d.Spec.Replicas, 1), d.Status.AvailableReplicas; has < want || d.Status.UpdatedReplicas < want {
 		return []Finding{problem(Warning, fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.Count(int(want), "replica"), d.Status.UpdatedReplicas), logs)}
 	}
-	if limit, need := memoryLimit(d), memoryNeeded(h.Registrations.Items); limit != nil && limit.Cmp(*need) < 0 {
+	if limit, need := memoryLimitOf(d), memoryNeeded(h.Registrations.Items); limit != nil && limit.Cmp(*need) < 0 {
 		return []Finding{problem(Warning, fmt.Sprintf("the manager's memory limit is %s, but a restart with the volumes of all members needs about %s, and more with Pods", limit, need),
 			fmt.Sprintf("Set the memory limit of container \"manager\" (resources.limits.memory of the chart) to %s or more. See \"Sizing\" in OPERATIONS.md.", need))}
 	}
 	return []Finding{passed("the manager has %s available, and one is the leader", text.Count(int(d.Status.AvailableReplicas), "replica"))}
 }
 
-// memoryLimit returns the memory limit of the manager's container, or nil if it has none.
-func memoryLimit(d *appsv1.Deployment) *resource.Quantity {
+// memoryLimitOf returns the memory limit of the manager's container, or nil if it has none.
+func memoryLimitOf(d *appsv1.Deployment) *resource.Quantity {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if limit, limited := c.Resources.Limits[corev1.ResourceMemory]; limited && c.Name == "manager" {
 			return &limit

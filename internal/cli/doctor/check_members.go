@@ -31,7 +31,7 @@ func judgeRegistrations(f *Facts) []Finding {
 					level = Error
 				}
 			}
-			what, toDo := inspect.Explain(c.Reason, c.Message)
+			what, toDo := inspect.ExplainReason(c.Reason, c.Message)
 			found = append(found, problem(level, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, what), toDo).ofMember(r.Name))
 		}
 	}

@@ -49,19 +49,19 @@ func readNodePaths(ctx context.Context, r *inspect.Reader, f *Facts) {
 		}
 		reads = append(reads, func() {
 			path := readPathToManager(ctx, r, node.Name)
-			path.Own = path.Own || path.Code != http.StatusOK && !proxied(&node)
+			path.Own = path.Own || path.Code != http.StatusOK && !isProxiedByAPIServer(&node)
 			mu.Lock()
 			defer mu.Unlock()
 			paths[node.Name] = path
 		})
 	}
-	inspect.RunReads(reads...)
+	inspect.RunReadsTogether(reads...)
 	f.Host.Paths = paths
 }
 
-// proxied reports whether the API server proxies requests to a node's address. Local addresses, which
+// isProxiedByAPIServer reports whether the API server proxies requests to a node's address. Local addresses, which
 // test clusters use, are excluded (k8s.io/kubernetes/pkg/registry/core/node: isProxyableHostname).
-func proxied(node *corev1.Node) bool {
+func isProxiedByAPIServer(node *corev1.Node) bool {
 	return !slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool {
 		ip := net.ParseIP(a.Address)
 		return a.Type == corev1.NodeInternalIP && ip != nil && !ip.IsGlobalUnicast()
@@ -79,7 +79,7 @@ func readPathToManager(ctx context.Context, r *inspect.Reader, node string) node
 	p.Detail = inspect.Plain(err.Error())
 	// A rejection by the API server's authorizer names the kind of the object, but a rejection by the
 	// manager does not.
-	p.Own = code == http.StatusForbidden && details(err) == "nodes"
+	p.Own = code == http.StatusForbidden && kindInErrorDetails(err) == "nodes"
 	return p
 }
 
@@ -108,7 +108,7 @@ func judgeNodeAPI(f *Facts) []Finding {
 	}
 	var found []Finding
 	for _, why := range slices.Sorted(maps.Keys(failed)) {
-		found = append(found, problem(Error, fmt.Sprintf("kubectl logs and exec don't work for Pods on %s, because the API server can't reach the manager as the kubelet: %s", Named("node", failed[why]), why),
+		found = append(found, problem(Error, fmt.Sprintf("kubectl logs and exec don't work for Pods on %s, because the API server can't reach the manager as the kubelet: %s", enumerateNamed("node", failed[why]), why),
 			"Allow the control plane to reach the manager's Pods on the node API port (10250), including in NetworkPolicies and egress selectors. See charts/xylem/NODES.md."))
 	}
 	if len(found) == 0 && reached > 0 {
@@ -123,8 +123,8 @@ func requestStatus(ctx context.Context, r *inspect.Reader, path ...string) (code
 	return code, err
 }
 
-// details returns the kind that an API server's error is about, or "".
-func details(err error) string {
+// kindInErrorDetails returns the kind that an API server's error is about, or "".
+func kindInErrorDetails(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return ""

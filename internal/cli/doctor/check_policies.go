@@ -50,7 +50,7 @@ var labelled = client.MatchingLabels{command.LabelName: command.LabelNameValue}
 
 // readPolicies reads all policies, and other admission objects with Xylem's label.
 func readPolicies(ctx context.Context, r *inspect.Reader, c *policyFacts) {
-	inspect.RunReads(
+	inspect.RunReadsTogether(
 		func() {
 			c.Policies = inspect.ReadList(ctx, r, "ValidatingAdmissionPolicies", &admissionv1.ValidatingAdmissionPolicyList{},
 				func(l *admissionv1.ValidatingAdmissionPolicyList) []admissionv1.ValidatingAdmissionPolicy {
@@ -78,7 +78,7 @@ func readPolicies(ctx context.Context, r *inspect.Reader, c *policyFacts) {
 func readServesMutating(r *inspect.Reader) inspect.Object[bool] {
 	resources, err := r.Raw.Discovery().ServerResourcesForGroupVersion(admissionv1.SchemeGroupVersion.String())
 	if err != nil {
-		r.Miss("whether MutatingAdmissionPolicies are served", err)
+		r.RecordMissing("whether MutatingAdmissionPolicies are served", err)
 		return inspect.Object[bool]{}
 	}
 	served := slices.ContainsFunc(resources.APIResources, func(resource metav1.APIResource) bool { return resource.Name == "mutatingadmissionpolicies" })
@@ -87,7 +87,7 @@ func readServesMutating(r *inspect.Reader) inspect.Object[bool] {
 
 func judgeHostPolicies(f *Facts) ([]Finding, error) {
 	h := &f.Host
-	want, err := HostPolicies(h.Account)
+	want, err := shippedHostPolicies(h.Account)
 	if err != nil {
 		return nil, err
 	}
@@ -99,19 +99,19 @@ func judgeHostPolicies(f *Facts) ([]Finding, error) {
 const prepareAgain = "Run `kubectl xylem register` for the member again, or upgrade the xylem-member chart in the member."
 
 func judgeMemberPolicies(m *Member) ([]Finding, error) {
-	if !m.isRead() {
+	if !m.isRegisteredAndRead() {
 		return nil, nil
 	}
-	want, err := MemberPolicies(Base(m.Account))
+	want, err := shippedMemberPolicies(memberAccountOf(m.Account))
 	if err != nil {
 		return nil, err
 	}
 	return judgePolicies(&m.Cluster, want, m.shownName(), prepareAgain)
 }
 
-// Base returns the account that a member's policies name. If a is an account for an individual
+// memberAccountOf returns the account that a member's policies name. If a is an account for an individual
 // host, Base removes the host's suffix from its name.
-func Base(a Account) Account {
+func memberAccountOf(a Account) Account {
 	if name, _, cut := strings.Cut(a.Name, "-host-"); cut {
 		a.Name = name
 	}
@@ -150,10 +150,10 @@ func judgePolicies(c *Cluster, want Policies, cluster, toDo string) ([]Finding, 
 			continue
 		}
 		delete(there, w.Name)
-		if differ := Differences(is, w); len(differ) > 0 {
+		if differ := differingParts(is, w); len(differ) > 0 {
 			fault(Error, toDo, "ValidatingAdmissionPolicy %q differs from this version's in its %s. The policy is from another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
 		}
-		if bound := bindingsOf(c.Bindings.Items, w.Name); !slices.ContainsFunc(bound, Denies) {
+		if bound := bindingsOfPolicy(c.Bindings.Items, w.Name); !slices.ContainsFunc(bound, deniesAllRequests) {
 			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not in force: no binding denies all requests that the policy rejects", w.Name)
 		}
 	}
@@ -167,7 +167,7 @@ func judgePolicies(c *Cluster, want Policies, cluster, toDo string) ([]Finding, 
 		}
 	}
 	for _, w := range c.Webhooks.Items {
-		if cluster == "" && mutates(&w) {
+		if cluster == "" && isShippedMutatingPolicy(&w) {
 			continue
 		}
 		fault(Warning, fmt.Sprintf("Delete the object: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, but is not part of this version", w.Kind, w.Name)
@@ -175,7 +175,7 @@ func judgePolicies(c *Cluster, want Policies, cluster, toDo string) ([]Finding, 
 	return found, nil
 }
 
-func bindingsOf(all []admissionv1.ValidatingAdmissionPolicyBinding, policy string) []*admissionv1.ValidatingAdmissionPolicyBinding {
+func bindingsOfPolicy(all []admissionv1.ValidatingAdmissionPolicyBinding, policy string) []*admissionv1.ValidatingAdmissionPolicyBinding {
 	var of []*admissionv1.ValidatingAdmissionPolicyBinding
 	for i := range all {
 		if all[i].Spec.PolicyName == policy {

@@ -19,7 +19,7 @@ var (
 		return judgeRights(f.Host.Rights, f.Host.Account.Name, "")
 	})}
 	memberRightsCheck = checkOf[*Member]{name: CheckRights, read: readMemberRights, judge: infallible(func(m *Member) []Finding {
-		if !m.isRead() {
+		if !m.isRegisteredAndRead() {
 			return nil
 		}
 		return judgeRights(m.Rights, m.Account.Name, m.shownName())
@@ -36,28 +36,28 @@ type Rights struct {
 
 func readHostRights(ctx context.Context, r *inspect.Reader, f *Facts) {
 	h := &f.Host
-	needs, err := HostRights(h.Account)
+	needs, err := shippedHostRights(h.Account)
 	if err != nil {
-		r.Miss("the permissions of the manager's account", err)
+		r.RecordMissing("the permissions of the manager's account", err)
 		return
 	}
-	found, err := rightsOfAccount(ctx, r.Raw, h.Account, needs, Excess())
+	found, err := rightsOfAccount(ctx, r.Raw, h.Account, needs, excessivePermissions())
 	h.Rights = rightsOrMiss(r, found, err)
 }
 
 // readMemberRights reads the permissions of the manager's account. The account itself may not ask for
 // those of other accounts.
 func readMemberRights(ctx context.Context, r *inspect.Reader, m *Member) {
-	needs, err := MemberRights(m.Account)
+	needs, err := shippedMemberRights(m.Account)
 	if err != nil {
-		r.Miss("the permissions of the manager's account", err)
+		r.RecordMissing("the permissions of the manager's account", err)
 		return
 	}
 	var found Rights
 	if m.Own {
-		found, err = rightsOfAccount(ctx, r.Raw, m.Account, needs, Excess())
+		found, err = rightsOfAccount(ctx, r.Raw, m.Account, needs, excessivePermissions())
 	} else {
-		found, err = rightsOfClient(ctx, r.Raw, needs, Excess())
+		found, err = rightsOfClient(ctx, r.Raw, needs, excessivePermissions())
 	}
 	m.Rights = rightsOrMiss(r, found, err)
 }
@@ -65,7 +65,7 @@ func readMemberRights(ctx context.Context, r *inspect.Reader, m *Member) {
 // rightsOrMiss returns the permissions that check found, or reports that they cannot be read.
 func rightsOrMiss(r *inspect.Reader, found Rights, err error) Rights {
 	if err != nil {
-		r.Miss("the permissions of the manager's account", err)
+		r.RecordMissing("the permissions of the manager's account", err)
 	}
 	return found
 }
@@ -77,7 +77,7 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 	}
 	var lacks, withheld []string
 	for _, a := range r.Lacks {
-		if cluster == "" && Chosen(a) {
+		if cluster == "" && isChosenByAdmin(a) {
 			withheld = append(withheld, check.Describe(a))
 			continue
 		}
@@ -89,14 +89,14 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 		if cluster != "" {
 			toDo = "Run `kubectl xylem register` for the member again, or upgrade the xylem-member chart in the member."
 		}
-		found = append(found, problem(Error, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.Count(len(lacks), "permission"), First(lacks)), toDo))
+		found = append(found, problem(Error, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.Count(len(lacks), "permission"), enumerateFirst(lacks)), toDo))
 	}
 	if len(r.Excess) > 0 {
 		excess := r.Excess
 		if excess[0].Verb == "*" { // the wildcard includes the others
 			excess = excess[:1]
 		}
-		found = append(found, problem(Warning, fmt.Sprintf("the manager's account %q has permissions that Xylem never needs: %s. An attacker who has the account's token could use them", account, First(described(excess))),
+		found = append(found, problem(Warning, fmt.Sprintf("the manager's account %q has permissions that Xylem never needs: %s. An attacker who has the account's token could use them", account, enumerateFirst(describePermissions(excess))),
 			"Remove the binding that grants these permissions."))
 	}
 	if len(found) > 0 {
@@ -108,7 +108,7 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 	return []Finding{passed("the manager's account %q has the permissions that it needs, and no dangerous ones", account)}
 }
 
-func described(all []authorizationv1.ResourceAttributes) []string {
+func describePermissions(all []authorizationv1.ResourceAttributes) []string {
 	var names []string
 	for _, a := range all {
 		names = append(names, check.Describe(a))

@@ -36,7 +36,7 @@ var snapshotGroup = schema.GroupVersion{Group: "snapshot.storage.k8s.io", Versio
 func readServesSnapshots(r *inspect.Reader) inspect.Object[bool] {
 	groups, err := r.Raw.Discovery().ServerGroups()
 	if err != nil {
-		r.Miss("whether VolumeSnapshots are served", err)
+		r.RecordMissing("whether VolumeSnapshots are served", err)
 		return inspect.Object[bool]{}
 	}
 	served := false
@@ -87,7 +87,7 @@ func judgeSnapshots(f *Facts) []Finding {
 		}
 	}
 	if len(waiting) > 0 {
-		return []Finding{problem(Warning, fmt.Sprintf("no content has been bound to %s for up to %s. The host's snapshot-controller isn't running, or rejects the snapshots", Named("VolumeSnapshot", waiting), longest.Round(time.Second)),
+		return []Finding{problem(Warning, fmt.Sprintf("no content has been bound to %s for up to %s. The host's snapshot-controller isn't running, or rejects the snapshots", enumerateNamed("VolumeSnapshot", waiting), longest.Round(time.Second)),
 			"Run one snapshot-controller in the host, and check the snapshots' events.")}
 	}
 	if !h.Unbound.Read {
@@ -100,7 +100,7 @@ func judgeSnapshots(f *Facts) []Finding {
 func judgeMemberSnapshots(m *Member) []Finding {
 	h := m.host
 	switch {
-	case !m.isRead() || m.Snapshots.Item == nil || h.Snapshots.Item == nil || !*h.Snapshots.Item:
+	case !m.isRegisteredAndRead() || m.Snapshots.Item == nil || h.Snapshots.Item == nil || !*h.Snapshots.Item:
 		return nil
 	case !*m.Snapshots.Item:
 		return []Finding{problem(Warning, "the member does not serve VolumeSnapshots, but the host does, so users cannot take snapshots of the member's volumes",

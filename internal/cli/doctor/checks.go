@@ -41,7 +41,7 @@ func readFacts[F any](ctx context.Context, r *inspect.Reader, checks []checkOf[F
 			reads = append(reads, func() { c.read(ctx, r, facts) })
 		}
 	}
-	inspect.RunReads(reads...)
+	inspect.RunReadsTogether(reads...)
 }
 
 // judgeFacts evaluates the facts with all checks.

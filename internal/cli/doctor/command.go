@@ -52,7 +52,7 @@ toDo), missing and counts. Later versions may add fields, but never rename field
   kubectl xylem doctor -o json | jq -r '.findings[] | select(.level == "Error") | .message'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			checkup, err := o.run(c.Context())
+			checkup, err := o.printCheckup(c.Context())
 			switch {
 			case err != nil:
 				return command.Coded{Code: codeUnchecked, Err: err}
@@ -74,8 +74,8 @@ func AddWayFlags(c *cobra.Command, way *Way) {
 	way.AddFlags(c.Flags(), "Your own kubeconfig for a member.")
 }
 
-// Examine checks the installation.
-func Examine(ctx context.Context, env *command.Env, way Way) (*Checkup, error) {
+// ExamineInstallation checks the installation.
+func ExamineInstallation(ctx context.Context, env *command.Env, way Way) (*Checkup, error) {
 	f, err := collectFacts(ctx, env, way)
 	if err != nil {
 		return nil, err
@@ -84,23 +84,23 @@ func Examine(ctx context.Context, env *command.Env, way Way) (*Checkup, error) {
 	return judgeFacts(f)
 }
 
-func (o *options) run(ctx context.Context) (*Checkup, error) {
+func (o *options) printCheckup(ctx context.Context) (*Checkup, error) {
 	if err := o.output.Validate(); err != nil {
 		return nil, err
 	}
-	checkup, err := Examine(ctx, o.env, o.way)
+	checkup, err := ExamineInstallation(ctx, o.env, o.way)
 	if err != nil {
 		return nil, err
 	}
 	if o.output.Format != "" {
 		return checkup, o.output.Print(o.env.MachineOut(), checkup)
 	}
-	page{inspect.PageOf(o.env), o.problems}.printCheckup(checkup)
+	page{inspect.PageOfCommand(o.env), o.problems}.printCheckup(checkup)
 	return checkup, nil
 }
 
-// Text returns a checkup as text for a file.
-func Text(checkup *Checkup) string {
+// CheckupText returns a checkup as text for a file.
+func CheckupText(checkup *Checkup) string {
 	var out strings.Builder
 	page{Page: inspect.Page{Out: &out}}.printCheckup(checkup)
 	return out.String()

@@ -92,5 +92,5 @@ const unregistered = "(not registered)"
 // shownName returns the member's name in findings.
 func (m *Member) shownName() string { return cmp.Or(m.Registration, unregistered) }
 
-// isRead reports whether a registered member could be read.
-func (m *Member) isRead() bool { return m.Away == "" && m.Registration != "" }
+// isRegisteredAndRead reports whether a registered member could be read.
+func (m *Member) isRegisteredAndRead() bool { return m.Away == "" && m.Registration != "" }

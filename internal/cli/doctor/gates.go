@@ -15,7 +15,7 @@ const metricsLimit = 64 << 20
 // featureGateMetric matches the state of a feature gate in metrics (k8s.io/component-base/featuregate).
 var featureGateMetric = regexp.MustCompile(`^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])`)
 
-// Of returns which feature gates of an API server are enabled. It skips alpha gates, because they
+// readFeatureGates returns which feature gates of an API server are enabled. It skips alpha gates, because they
 // are off by default.
 func readFeatureGates(ctx context.Context, cluster kubernetes.Interface) (map[string]bool, error) {
 	stream, err := cluster.CoreV1().RESTClient().Get().AbsPath("/metrics").Stream(ctx)

@@ -48,15 +48,15 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 func healthy(t *testing.T) *Facts {
 	t.Helper()
 	account := Account{Namespace: "xylem-system", Name: "xylem-controller-manager"}
-	policies, err := HostPolicies(account)
+	policies, err := shippedHostPolicies(account)
 	if err != nil {
 		t.Fatal(err)
 	}
-	inMember, err := MemberPolicies(Account{Namespace: "xylem-system", Name: "xylem"})
+	inMember, err := shippedMemberPolicies(Account{Namespace: "xylem-system", Name: "xylem"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	definition, err := Definition()
+	definition, err := shippedDefinition()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestJudgeFacts(t *testing.T) {
 		"access to Secrets only in selected namespaces": {func(h *Host, _ *Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}}
 		}, nil, "only in chosen namespaces"},
-		"an excessive permission": {func(_ *Host, m *Member) { m.Rights.Excess = Excess() }, []string{"Warning Rights a"}, "never needs: * *.*."},
+		"an excessive permission": {func(_ *Host, m *Member) { m.Rights.Excess = excessivePermissions() }, []string{"Warning Rights a"}, "never needs: * *.*."},
 
 		"the manager's memory limit is too low for the fleet": {func(h *Host, _ *Member) {
 			setMemoryLimit(h, "1Gi")

@@ -66,8 +66,8 @@ func (p page) printFinding(f Finding) {
 	case Error:
 		paint = p.Paint.Bad
 	}
-	p.Paragraph(level, paint, nil, inspect.Ended(f.Message))
+	p.Paragraph(level, paint, nil, inspect.EndSentence(f.Message))
 	if f.ToDo != "" {
-		p.Paragraph(strings.Repeat(" ", len(level)), nil, nil, "To do: "+inspect.Ended(f.ToDo))
+		p.Paragraph(strings.Repeat(" ", len(level)), nil, nil, "To do: "+inspect.EndSentence(f.ToDo))
 	}
 }

@@ -10,7 +10,7 @@ const objectsMost = 20_000
 func readVersion(r *inspect.Reader) string {
 	v, err := r.Raw.Discovery().ServerVersion()
 	if err != nil {
-		r.Miss("the Kubernetes version", err)
+		r.RecordMissing("the Kubernetes version", err)
 		return ""
 	}
 	return v.GitVersion

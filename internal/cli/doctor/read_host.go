@@ -13,14 +13,14 @@ import (
 // defaultAccount is the name of the manager's account, unless its Deployment names another one.
 const defaultAccount = "xylem-controller-manager"
 
-// readHost reads the host.
-func readHost(ctx context.Context, r *inspect.Reader, id, namespace string, f *Facts) {
+// readHostFacts reads the host.
+func readHostFacts(ctx context.Context, r *inspect.Reader, id, namespace string, f *Facts) {
 	h := &f.Host
 	h.ID, h.Namespace, h.Version = id, namespace, readVersion(r)
 	h.Account = Account{Namespace: namespace, Name: defaultAccount}
 	readManager(ctx, r, h)
 	h.At = r.Dates.Now()
-	inspect.RunReads(
+	inspect.RunReadsTogether(
 		func() {
 			h.Registrations = inspect.ReadList(ctx, r, "ClusterRegistrations", &v1alpha1.ClusterRegistrationList{},
 				func(l *v1alpha1.ClusterRegistrationList) []v1alpha1.ClusterRegistration { return l.Items })
@@ -37,5 +37,5 @@ func readHost(ctx context.Context, r *inspect.Reader, id, namespace string, f *F
 // created selects the objects that Xylem created.
 var created = client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 
-// pods returns the Pods of a list.
-func pods(l *corev1.PodList) []corev1.Pod { return l.Items }
+// podsOfList returns the Pods of a list.
+func podsOfList(l *corev1.PodList) []corev1.Pod { return l.Items }

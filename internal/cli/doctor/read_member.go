@@ -41,23 +41,23 @@ type Way struct {
 // collectFacts reads the host, and then all members concurrently. It fails if the host does not respond.
 func collectFacts(ctx context.Context, env *command.Env, way Way) (*Facts, error) {
 	m := &inspect.Misses{}
-	host, id, err := openHost(ctx, env, m)
+	host, id, err := openHostReader(ctx, env, m)
 	if err != nil {
 		return nil, err
 	}
 	f := &Facts{}
-	readHost(ctx, host, id, env.Namespace, f)
-	own, err := ownConfig(env, way)
+	readHostFacts(ctx, host, id, env.Namespace, f)
+	own, err := ownMemberConfig(env, way)
 	if err != nil {
 		return nil, err
 	}
 	f.Members = readMembers(ctx, env, host, &f.Host, own, way)
-	f.Missing = m.Sorted()
+	f.Missing = m.SortedMissing()
 	return f, nil
 }
 
-// ownConfig returns the user's own kubeconfig for a member, or nil.
-func ownConfig(env *command.Env, way Way) (*rest.Config, error) {
+// ownMemberConfig returns the user's own kubeconfig for a member, or nil.
+func ownMemberConfig(env *command.Env, way Way) (*rest.Config, error) {
 	if !way.Given() {
 		return nil, nil
 	}
@@ -70,7 +70,7 @@ func readMembers(ctx context.Context, env *command.Env, host *inspect.Reader, h 
 	v := &visit{env: env, host: host, of: h}
 	var mine *Member
 	if own != nil {
-		mine = v.own(ctx, own)
+		mine = v.readOwnMember(ctx, own)
 	}
 	var mu sync.Mutex
 	var members []Member
@@ -84,7 +84,7 @@ func readMembers(ctx context.Context, env *command.Env, host *inspect.Reader, h 
 			continue
 		}
 		reads = append(reads, func() {
-			m := v.registered(ctx, registration)
+			m := v.readRegisteredMember(ctx, registration)
 			mu.Lock()
 			defer mu.Unlock()
 			members = append(members, m)
@@ -102,15 +102,15 @@ type visit struct {
 	of   *Host
 }
 
-// own reads the member that the user's own kubeconfig points to.
-func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
+// readOwnMember reads the member that the user's own kubeconfig points to.
+func (v *visit) readOwnMember(ctx context.Context, config *rest.Config) *Member {
 	m := &Member{Own: true, host: v.of}
-	r, err := v.connect(ctx, config, m)
+	r, err := v.connectMember(ctx, config, m)
 	if err != nil {
 		m.Away = inspect.Plain(err.Error())
 		return m
 	}
-	if m.Registration = nameIn(v.of.Registrations.Items, m.ID); m.Registration != "" {
+	if m.Registration = registrationWithID(v.of.Registrations.Items, m.ID); m.Registration != "" {
 		m.Recorded = m.ID
 	}
 	r.Cluster = cmp.Or(m.Registration, "the member of your own kubeconfig")
@@ -121,8 +121,8 @@ func (v *visit) own(ctx context.Context, config *rest.Config) *Member {
 	return m
 }
 
-// registered reads the member of a registration with the registration's kubeconfig.
-func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRegistration) Member {
+// readRegisteredMember reads the member of a registration with the registration's kubeconfig.
+func (v *visit) readRegisteredMember(ctx context.Context, registration *v1alpha1.ClusterRegistration) Member {
 	m := Member{host: v.of, Registration: registration.Name, Recorded: registration.Status.ClusterID}
 	away := func(err error) Member {
 		m.Away = inspect.Plain(err.Error())
@@ -137,12 +137,12 @@ func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRe
 	if token, ok := access.ParseToken(access.TokenOf(raw)); ok {
 		m.Issued, m.Account = token.Issued, Account{Namespace: token.Namespace, Name: token.Account}
 	}
-	r, err := v.connect(ctx, config, &m)
+	r, err := v.connectMember(ctx, config, &m)
 	if err != nil {
 		return away(err)
 	}
 	if m.Recorded != "" && m.ID != m.Recorded {
-		return away(another(m.ID, m.Recorded))
+		return away(otherClusterError(m.ID, m.Recorded))
 	}
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
@@ -150,8 +150,8 @@ func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRe
 	return m
 }
 
-// connect creates the reader of a member, and reads the member's identity.
-func (v *visit) connect(ctx context.Context, config *rest.Config, m *Member) (r *inspect.Reader, err error) {
+// connectMember creates the reader of a member, and reads the member's identity.
+func (v *visit) connectMember(ctx context.Context, config *rest.Config, m *Member) (r *inspect.Reader, err error) {
 	r, m.ID, err = inspect.ConnectMember(ctx, v.env, config, m.Registration, v.host.Misses, firstAnswer, memberTimeout)
 	if r != nil {
 		r.MostObjects = objectsMost

@@ -107,7 +107,7 @@ func podServer(lists http.HandlerFunc) http.HandlerFunc {
 func TestProxied(t *testing.T) {
 	for address, want := range map[string]bool{"10.1.2.3": true, "192.168.1.1": true, "fd00::1": true, "manager.example.com": true, "127.0.0.1": false, "::1": false, "169.254.1.1": false} {
 		node := &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}}}
-		if got := proxied(node); got != want {
+		if got := isProxiedByAPIServer(node); got != want {
 			t.Errorf("%s: got %t, want %t", address, got, want)
 		}
 	}
@@ -144,9 +144,9 @@ func TestList(t *testing.T) {
 				}
 				tc.lists(w, q)
 			}))
-			got := inspect.ReadList(t.Context(), r, "Pods", &corev1.PodList{}, pods)
-			if len(got.Items) != tc.items || got.Read != tc.read || len(m.All()) != tc.missed {
-				t.Errorf("got %d items, read %t, missing %+v, want %d, %t, %d missing", len(got.Items), got.Read, m.All(), tc.items, tc.read, tc.missed)
+			got := inspect.ReadList(t.Context(), r, "Pods", &corev1.PodList{}, podsOfList)
+			if len(got.Items) != tc.items || got.Read != tc.read || len(m.AllMissing()) != tc.missed {
+				t.Errorf("got %d items, read %t, missing %+v, want %d, %t, %d missing", len(got.Items), got.Read, m.AllMissing(), tc.items, tc.read, tc.missed)
 			}
 		})
 	}

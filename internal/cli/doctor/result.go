@@ -110,8 +110,8 @@ func NewCheckup(findings []Finding, missing []inspect.Missing) *Checkup {
 // namedMost is the maximum number of names in a message.
 const namedMost = 5
 
-// Named enumerates objects: `PersistentVolumes "a", "b" and 3 more`.
-func Named(kind string, names []string) string {
+// enumerateNamed enumerates objects: `PersistentVolumes "a", "b" and 3 more`.
+func enumerateNamed(kind string, names []string) string {
 	plural := strings.TrimPrefix(text.Count(len(names), kind), fmt.Sprint(len(names))+" ")
 	if more := len(names) - namedMost; more > 0 {
 		return fmt.Sprintf("%s %s and %d more", plural, text.Quoted(names[:namedMost]...), more)
@@ -119,8 +119,8 @@ func Named(kind string, names []string) string {
 	return plural + " " + text.Quoted(names...)
 }
 
-// First joins the first few names, and counts the rest.
-func First(all []string) string {
+// enumerateFirst joins the first few names, and counts the rest.
+func enumerateFirst(all []string) string {
 	if more := len(all) - namedMost; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:namedMost], ", "), more)
 	}

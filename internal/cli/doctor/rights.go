@@ -13,7 +13,7 @@ import (
 // reviewsAtOnce is the maximum number of concurrent reviews.
 const reviewsAtOnce = 8
 
-// Of checks which of the needed and excessive permissions an account has, with
+// rightsOfAccount checks which of the needed and excessive permissions an account has, with
 // SubjectAccessReviews.
 func rightsOfAccount(ctx context.Context, cluster kubernetes.Interface, of Account, needs, excess []authorizationv1.ResourceAttributes) (Rights, error) {
 	return reviewRights(ctx, needs, excess, func(ctx context.Context, a authorizationv1.ResourceAttributes) (bool, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/config"
 )
 
-// Definition returns the CustomResourceDefinition of ClusterRegistrations.
-func Definition() (*unstructured.Unstructured, error) { return config.HostDefinition() }
+// shippedDefinition returns the CustomResourceDefinition of ClusterRegistrations.
+func shippedDefinition() (*unstructured.Unstructured, error) { return config.HostDefinition() }
 
 // Schema is the difference between the schemas of two definitions: fields that only one of them
 // has, and whether a common field differs.
@@ -20,9 +20,9 @@ type Schema struct {
 	Differs     bool
 }
 
-// SchemaOf compares the schemas of a definition with those of the wanted definition.
-func SchemaOf(is, want *unstructured.Unstructured) Schema {
-	a, b := fieldsOf(is), fieldsOf(want)
+// compareSchemas compares the schemas of a definition with those of the wanted definition.
+func compareSchemas(is, want *unstructured.Unstructured) Schema {
+	a, b := fieldsOfSchemas(is), fieldsOfSchemas(want)
 	var s Schema
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		if own, there := a[name]; !there {
@@ -39,9 +39,9 @@ func SchemaOf(is, want *unstructured.Unstructured) Schema {
 	return s
 }
 
-// fieldsOf returns the fields of a definition's schemas by path, with all properties except
+// fieldsOfSchemas returns the fields of a definition's schemas by path, with all properties except
 // descriptions.
-func fieldsOf(definition *unstructured.Unstructured) map[string]string {
+func fieldsOfSchemas(definition *unstructured.Unstructured) map[string]string {
 	fields := map[string]string{}
 	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	if err != nil {

@@ -39,16 +39,16 @@ func TestSchemaOf(t *testing.T) {
 		"another limit": {func(f map[string]any) { in(f, "classes")["maxItems"] = int64(1) }, Schema{Differs: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			is, err := Definition()
+			is, err := shippedDefinition()
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := Definition()
+			want, err := shippedDefinition()
 			if err != nil {
 				t.Fatal(err)
 			}
 			tc.change(storage(t, is))
-			if diff := cmp.Diff(tc.want, SchemaOf(is, want)); diff != "" {
+			if diff := cmp.Diff(tc.want, compareSchemas(is, want)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -58,11 +58,11 @@ func TestSchemaOf(t *testing.T) {
 // TestRights checks that HostRights and MemberRights return the manifests' permissions, in the
 // manager's namespace.
 func TestRights(t *testing.T) {
-	host, err := HostRights(other)
+	host, err := shippedHostRights(other)
 	if err != nil {
 		t.Fatal(err)
 	}
-	member, err := MemberRights(other)
+	member, err := shippedMemberRights(other)
 	if err != nil {
 		t.Fatal(err)
 	}

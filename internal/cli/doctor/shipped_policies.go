@@ -41,31 +41,31 @@ type Policies struct {
 	Bindings []admissionv1.ValidatingAdmissionPolicyBinding
 }
 
-// HostPolicies returns the policies of a host whose manager has the account.
-func HostPolicies(of Account) (Policies, error) {
+// shippedHostPolicies returns the policies of a host whose manager has the account.
+func shippedHostPolicies(of Account) (Policies, error) {
 	objects, err := config.HostPolicies()
 	if err != nil {
 		return Policies{}, err
 	}
-	return typed(objects, hostAccount, of)
+	return typedPolicies(objects, hostAccount, of)
 }
 
-// MemberPolicies returns the policies of a member that has the account.
-func MemberPolicies(of Account) (Policies, error) {
+// shippedMemberPolicies returns the policies of a member that has the account.
+func shippedMemberPolicies(of Account) (Policies, error) {
 	objects, err := config.Member()
 	if err != nil {
 		return Policies{}, err
 	}
-	return typed(objects, memberAccount, of)
+	return typedPolicies(objects, memberAccount, of)
 }
 
 // shippedPolicyNames returns the names of the policies of hosts and members.
 var shippedPolicyNames = sync.OnceValues(func() (sets.Set[string], error) {
-	inHost, err := HostPolicies(hostAccount)
+	inHost, err := shippedHostPolicies(hostAccount)
 	if err != nil {
 		return nil, err
 	}
-	inMember, err := MemberPolicies(memberAccount)
+	inMember, err := shippedMemberPolicies(memberAccount)
 	names := sets.New[string]()
 	for _, policy := range slices.Concat(inHost.Policies, inMember.Policies) {
 		names.Insert(policy.Name)
@@ -73,8 +73,8 @@ var shippedPolicyNames = sync.OnceValues(func() (sets.Set[string], error) {
 	return names, err
 })
 
-// typed converts the policies among the objects, and replaces the account that the manifests name.
-func typed(objects []*unstructured.Unstructured, from, to Account) (Policies, error) {
+// typedPolicies converts the policies among the objects, and replaces the account that the manifests name.
+func typedPolicies(objects []*unstructured.Unstructured, from, to Account) (Policies, error) {
 	var p Policies
 	for _, obj := range objects {
 		raw, err := obj.MarshalJSON()
@@ -82,7 +82,7 @@ func typed(objects []*unstructured.Unstructured, from, to Account) (Policies, er
 			return p, fmt.Errorf("read %s: %w", obj.GetName(), err)
 		}
 		renamed := map[string]any{}
-		if err := json.Unmarshal([]byte(rename(string(raw), from, to)), &renamed); err != nil {
+		if err := json.Unmarshal([]byte(renameAccount(string(raw), from, to)), &renamed); err != nil {
 			return p, fmt.Errorf("read %s: %w", obj.GetName(), err)
 		}
 		switch obj.GetKind() {
@@ -102,8 +102,8 @@ func typed(objects []*unstructured.Unstructured, from, to Account) (Policies, er
 	return p, nil
 }
 
-// rename replaces the account in expressions, as the charts do.
-func rename(text string, from, to Account) string {
+// renameAccount replaces the account in expressions, as the charts do.
+func renameAccount(text string, from, to Account) string {
 	const user = "system:serviceaccount:"
 	return strings.NewReplacer(
 		user+from.Namespace+":"+from.Name, user+to.Namespace+":"+to.Name,
@@ -115,10 +115,10 @@ func rename(text string, from, to Account) string {
 // chosen are variables whose values a member's admin can set through the chart.
 var chosen = []string{"allowedNames", "deniedNames"}
 
-// Differences returns the names of the parts in which a policy differs from the shipped one. It
+// differingParts returns the names of the parts in which a policy differs from the shipped one. It
 // ignores messages.
-func Differences(is, want *admissionv1.ValidatingAdmissionPolicy) []string {
-	a, b := partsOf(&is.Spec), partsOf(&want.Spec)
+func differingParts(is, want *admissionv1.ValidatingAdmissionPolicy) []string {
+	a, b := partsOfPolicy(&is.Spec), partsOfPolicy(&want.Spec)
 	var differ []string
 	for _, name := range []string{partFailure, partConstraints, partConditions, partVariables, partValidations, partParams} {
 		if a[name] != b[name] {
@@ -138,11 +138,11 @@ const (
 	partParams      = "paramKind"
 )
 
-// partsOf returns each part of a policy as text, with the API server's defaults.
-func partsOf(s *admissionv1.ValidatingAdmissionPolicySpec) map[string]string {
+// partsOfPolicy returns each part of a policy as text, with the API server's defaults.
+func partsOfPolicy(s *admissionv1.ValidatingAdmissionPolicySpec) map[string]string {
 	parts := map[string]string{
 		partFailure:     string(ptr.Deref(s.FailurePolicy, admissionv1.Fail)),
-		partConstraints: constraints(s.MatchConstraints),
+		partConstraints: matchConstraints(s.MatchConstraints),
 		partParams:      jsonText(s.ParamKind),
 	}
 	var conditions, variables, validations []string
@@ -161,7 +161,7 @@ func partsOf(s *admissionv1.ValidatingAdmissionPolicySpec) map[string]string {
 	return parts
 }
 
-func constraints(m *admissionv1.MatchResources) string {
+func matchConstraints(m *admissionv1.MatchResources) string {
 	if m == nil {
 		return ""
 	}
@@ -192,16 +192,16 @@ func jsonText(v any) string {
 	return string(raw)
 }
 
-// Denies reports whether a binding makes the API server deny all requests that its policy rejects.
-func Denies(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
-	return slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) && b.DeletionTimestamp == nil && everything(b.Spec.MatchResources)
+// deniesAllRequests reports whether a binding makes the API server deny all requests that its policy rejects.
+func deniesAllRequests(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
+	return slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) && b.DeletionTimestamp == nil && bindsEverything(b.Spec.MatchResources)
 }
 
-// everything reports whether a binding applies to all resources that its policy matches.
-func everything(m *admissionv1.MatchResources) bool {
-	return m == nil || len(m.ResourceRules) == 0 && len(m.ExcludeResourceRules) == 0 && empty(m.NamespaceSelector) && empty(m.ObjectSelector)
+// bindsEverything reports whether a binding applies to all resources that its policy matches.
+func bindsEverything(m *admissionv1.MatchResources) bool {
+	return m == nil || len(m.ResourceRules) == 0 && len(m.ExcludeResourceRules) == 0 && selectsEverything(m.NamespaceSelector) && selectsEverything(m.ObjectSelector)
 }
 
-func empty(s *metav1.LabelSelector) bool {
+func selectsEverything(s *metav1.LabelSelector) bool {
 	return s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
 }

@@ -53,7 +53,7 @@ func rendered(t *testing.T, chart string, of Account) map[string]*admissionv1.Va
 // TestChartsInstallThePolicies checks that the charts install the policies that the plugin expects,
 // for any namespace and account.
 func TestChartsInstallThePolicies(t *testing.T) {
-	for chart, expected := range map[string]func(Account) (Policies, error){"xylem": HostPolicies, "xylem-member": MemberPolicies} {
+	for chart, expected := range map[string]func(Account) (Policies, error){"xylem": shippedHostPolicies, "xylem-member": shippedMemberPolicies} {
 		for _, account := range []Account{other, {"xylem-system", "xylem"}} {
 			want, err := expected(account)
 			if err != nil {
@@ -65,7 +65,7 @@ func TestChartsInstallThePolicies(t *testing.T) {
 			}
 			for i := range want.Policies {
 				w := &want.Policies[i]
-				if differ := Differences(is[w.Name], w); differ != nil {
+				if differ := differingParts(is[w.Name], w); differ != nil {
 					t.Errorf("chart %s, %s: policy %q differs in %v", chart, account, w.Name, differ)
 				}
 			}
@@ -74,7 +74,7 @@ func TestChartsInstallThePolicies(t *testing.T) {
 }
 
 func TestPoliciesNameTheAccount(t *testing.T) {
-	for name, expected := range map[string]func(Account) (Policies, error){"host": HostPolicies, "member": MemberPolicies} {
+	for name, expected := range map[string]func(Account) (Policies, error){"host": shippedHostPolicies, "member": shippedMemberPolicies} {
 		p, err := expected(other)
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestDifferences(t *testing.T) {
 		"another validation":      {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "true" }, []string{partValidations}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, err := HostPolicies(hostAccount)
+			want, err := shippedHostPolicies(hostAccount)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestDifferences(t *testing.T) {
 			})
 			is := want.Policies[i].DeepCopy()
 			tc.change(is)
-			if diff := cmp.Diff(tc.want, Differences(is, &want.Policies[i])); diff != "" {
+			if diff := cmp.Diff(tc.want, differingParts(is, &want.Policies[i])); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -152,7 +152,7 @@ func TestDenies(t *testing.T) {
 		}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Denies(&tc.binding); got != tc.want {
+			if got := deniesAllRequests(&tc.binding); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

@@ -13,27 +13,27 @@ import (
 	"github.com/xylem-io/xylem/internal/check"
 )
 
-// HostRights returns the permissions that the manager's account needs in the host.
-func HostRights(of Account) ([]authorizationv1.ResourceAttributes, error) {
+// shippedHostRights returns the permissions that the manager's account needs in the host.
+func shippedHostRights(of Account) ([]authorizationv1.ResourceAttributes, error) {
 	roles, err := config.HostRoles()
 	if err != nil {
 		return nil, err
 	}
-	return granted(roles, hostAccount, of)
+	return grantedPermissions(roles, hostAccount, of)
 }
 
-// MemberRights returns the permissions that the manager's account needs in a member, without
+// shippedMemberRights returns the permissions that the manager's account needs in a member, without
 // the optional parts.
-func MemberRights(of Account) ([]authorizationv1.ResourceAttributes, error) {
+func shippedMemberRights(of Account) ([]authorizationv1.ResourceAttributes, error) {
 	objects, err := config.MemberFor(of.Name)
 	if err != nil {
 		return nil, err
 	}
-	return granted(objects, memberAccount, of)
+	return grantedPermissions(objects, memberAccount, of)
 }
 
-// granted returns the permissions of the roles among the objects.
-func granted(objects []*unstructured.Unstructured, from, to Account) ([]authorizationv1.ResourceAttributes, error) {
+// grantedPermissions returns the permissions of the roles among the objects.
+func grantedPermissions(objects []*unstructured.Unstructured, from, to Account) ([]authorizationv1.ResourceAttributes, error) {
 	var all []authorizationv1.ResourceAttributes
 	for _, obj := range objects {
 		if kind := obj.GetKind(); kind != "ClusterRole" && kind != "Role" {
@@ -52,15 +52,15 @@ func granted(objects []*unstructured.Unstructured, from, to Account) ([]authoriz
 	return all, nil
 }
 
-// Chosen reports whether an admin can withhold a permission in the host: a chart value limits the
+// isChosenByAdmin reports whether an admin can withhold a permission in the host: a chart value limits the
 // namespaces whose Secrets and ConfigMaps the manager can read.
-func Chosen(a authorizationv1.ResourceAttributes) bool {
+func isChosenByAdmin(a authorizationv1.ResourceAttributes) bool {
 	return a.Namespace == "" && a.Group == "" && a.Verb == "get" && slices.Contains([]string{"secrets", "configmaps"}, a.Resource)
 }
 
-// Excess returns permissions that would make an account far more powerful than Xylem needs, in
+// excessivePermissions returns permissions that would make an account far more powerful than Xylem needs, in
 // the host and in members.
-func Excess() []authorizationv1.ResourceAttributes {
+func excessivePermissions() []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{
 		{Verb: "*", Group: "*", Version: "*", Resource: "*"},
 		{Verb: "impersonate", Resource: "users"},

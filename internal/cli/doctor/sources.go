@@ -35,32 +35,32 @@ type Sources struct {
 	Secrets [][]byte
 }
 
-// Open connects to the host and its members in the same way as Facts.
-func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
+// OpenSources connects to the host and its members in the same way as Facts.
+func OpenSources(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 	m := &inspect.Misses{}
-	host, id, err := openHost(ctx, env, m)
+	host, id, err := openHostReader(ctx, env, m)
 	if err != nil {
 		return nil, err
 	}
 	s := &Sources{Host: Source{Reader: host, Raw: host.Raw, ID: id}, Secrets: [][]byte{[]byte(host.Token)}}
-	own, err := ownConfig(env, way)
+	own, err := ownMemberConfig(env, way)
 	if err != nil {
 		return nil, err
 	}
 	var registrations v1alpha1.ClusterRegistrationList
 	if err := host.List(ctx, &registrations); err != nil {
-		host.Miss("ClusterRegistrations", err)
+		host.RecordMissing("ClusterRegistrations", err)
 	}
 	v := &visit{env: env, host: host}
 	var mine string
 	if own != nil {
 		var member Member
-		r, err := v.connect(ctx, own, &member)
+		r, err := v.connectMember(ctx, own, &member)
 		if err != nil {
 			return nil, fmt.Errorf("connect with the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 		}
 		mine, s.Secrets = member.ID, append(s.Secrets, []byte(r.Token))
-		s.Members = append(s.Members, Source{Reader: r, Raw: r.Raw, Name: nameIn(registrations.Items, mine), ID: mine})
+		s.Members = append(s.Members, Source{Reader: r, Raw: r.Raw, Name: registrationWithID(registrations.Items, mine), ID: mine})
 	}
 	var mu sync.Mutex
 	var opens []func()
@@ -70,24 +70,24 @@ func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 			continue
 		}
 		opens = append(opens, func() {
-			source, raw, err := v.open(ctx, registration)
+			source, raw, err := v.openMemberSource(ctx, registration)
 			mu.Lock()
 			defer mu.Unlock()
 			s.Secrets = append(s.Secrets, raw)
 			if err != nil {
-				m.Add(registration.Name, "the member", err)
+				m.AddMissing(registration.Name, "the member", err)
 				return
 			}
 			s.Members = append(s.Members, *source)
 		})
 	}
 	inspect.RunReadsAtOnce(connecting, opens)
-	s.Missing = m.All()
+	s.Missing = m.AllMissing()
 	return s, nil
 }
 
-// openHost connects to the host, and reads its ID.
-func openHost(ctx context.Context, env *command.Env, m *inspect.Misses) (*inspect.Reader, string, error) {
+// openHostReader connects to the host, and reads its ID.
+func openHostReader(ctx context.Context, env *command.Env, m *inspect.Misses) (*inspect.Reader, string, error) {
 	config, err := env.Host.ToRESTConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("load the host's kubeconfig (--kubeconfig, --context, KUBECONFIG): %w", err)
@@ -104,20 +104,20 @@ func openHost(ctx context.Context, env *command.Env, m *inspect.Misses) (*inspec
 	return host, id, nil
 }
 
-// open connects to a member with its registration's kubeconfig, which it returns even if the member
+// openMemberSource connects to a member with its registration's kubeconfig, which it returns even if the member
 // does not respond.
-func (v *visit) open(ctx context.Context, registration *v1alpha1.ClusterRegistration) (*Source, []byte, error) {
+func (v *visit) openMemberSource(ctx context.Context, registration *v1alpha1.ClusterRegistration) (*Source, []byte, error) {
 	config, raw, err := v.credentials(ctx, registration)
 	if err != nil {
 		return nil, raw, err
 	}
 	m := Member{Registration: registration.Name}
-	r, err := v.connect(ctx, config, &m)
+	r, err := v.connectMember(ctx, config, &m)
 	if err != nil {
 		return nil, raw, err
 	}
 	if recorded := registration.Status.ClusterID; recorded != "" && m.ID != recorded {
-		return nil, raw, another(m.ID, recorded)
+		return nil, raw, otherClusterError(m.ID, recorded)
 	}
 	return &Source{Reader: r, Raw: r.Raw, Name: registration.Name, ID: m.ID}, raw, nil
 }
@@ -127,12 +127,12 @@ func (v *visit) credentials(ctx context.Context, registration *v1alpha1.ClusterR
 	return v.host.RegistrationConfig(ctx, registration, v.env.Namespace, "read the registration's kubeconfig from Secret %q")
 }
 
-func another(is, recorded string) error {
+func otherClusterError(is, recorded string) error {
 	return fmt.Errorf("the kubeconfig points to the cluster with ID %s, but the registration's status records ID %s", is, recorded)
 }
 
-// nameIn returns the name of the registration with the cluster ID, or "".
-func nameIn(registrations []v1alpha1.ClusterRegistration, id string) string {
+// registrationWithID returns the name of the registration with the cluster ID, or "".
+func registrationWithID(registrations []v1alpha1.ClusterRegistration, id string) string {
 	for i := range registrations {
 		if registrations[i].Status.ClusterID == id {
 			return registrations[i].Name

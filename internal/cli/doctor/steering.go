@@ -15,8 +15,8 @@ const (
 	kindMutatingBinding = "MutatingAdmissionPolicyBinding"
 )
 
-// mutates reports whether an object in the host is part of config/steering or config/keys.
-func mutates(obj *metav1.PartialObjectMetadata) bool {
+// isShippedMutatingPolicy reports whether an object in the host is part of config/steering or config/keys.
+func isShippedMutatingPolicy(obj *metav1.PartialObjectMetadata) bool {
 	return (obj.Name == NamespacesPolicy || obj.Name == KeysPolicy) && (obj.Kind == kindMutating || obj.Kind == kindMutatingBinding)
 }
 
@@ -45,7 +45,7 @@ func judgeSteering(f *Facts) []Finding {
 		verb = "have"
 	}
 	return []Finding{passed("%s %s rules for namespaces (spec.namespaces), but %s. The scheduler may choose a member that doesn't admit a Pod's namespace, and then try again. "+
-		"The chart value namespaces.steer installs the policy on hosts that run Kubernetes 1.36 or later", Named("registration", restricted), verb, why)}
+		"The chart value namespaces.steer installs the policy on hosts that run Kubernetes 1.36 or later", enumerateNamed("registration", restricted), verb, why)}
 }
 
 // judgeReservedKeys reports that the API server does not keep or remove Xylem's keys, although it could. This is not a

@@ -15,7 +15,7 @@ type strayNames struct {
 	Nodes, Leases, Volumes, Secrets, Capacities, Classes []string
 }
 
-// Of returns the names of the leftover objects in a host. Its registrations must have been read.
+// strayObjects returns the names of the leftover objects in a host. Its registrations must have been read.
 func strayObjects(h *Host) strayNames {
 	k := namesOfRegistrations(h)
 	names := strayNames{k.strayNodes(h), k.strayLeases(h), k.strayVolumes(h), k.straySecrets(h), k.strayCapacities(h), k.strayClasses(h)}
@@ -96,15 +96,15 @@ func (k registeredNames) strayCapacities(h *Host) []string {
 	var stray []string
 	for i := range h.Capacities.Items {
 		c := &h.Capacities.Items[i]
-		if id := clusterOf(c.NodeTopology); id != "" && !k.ids.Has(id) {
+		if id := clusterOfTopology(c.NodeTopology); id != "" && !k.ids.Has(id) {
 			stray = append(stray, c.Name)
 		}
 	}
 	return stray
 }
 
-// clusterOf returns the cluster ID that a topology selects.
-func clusterOf(topology *metav1.LabelSelector) string {
+// clusterOfTopology returns the cluster ID that a topology selects.
+func clusterOfTopology(topology *metav1.LabelSelector) string {
 	if topology == nil {
 		return ""
 	}

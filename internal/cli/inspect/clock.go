@@ -44,13 +44,13 @@ func (m measuredTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := m.Now()
 	answer, err := m.next.RoundTrip(r)
 	if err == nil {
-		m.note(sent, m.Now(), answer.Header.Get("Date"))
+		m.keepMostPrecise(sent, m.Now(), answer.Header.Get("Date"))
 	}
 	return answer, err
 }
 
-// note keeps the most precise measurement.
-func (m *ClockMeter) note(sent, received time.Time, header string) {
+// keepMostPrecise keeps the most precise measurement.
+func (m *ClockMeter) keepMostPrecise(sent, received time.Time, header string) {
 	date, err := http.ParseTime(header)
 	if err != nil {
 		return

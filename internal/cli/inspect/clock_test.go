@@ -32,7 +32,7 @@ func TestNote(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &ClockMeter{PassiveClock: testingclock.NewFakePassiveClock(now)}
 			for _, a := range tc.answers {
-				d.note(now, now.Add(a.took), a.date)
+				d.keepMostPrecise(now, now.Add(a.took), a.date)
 			}
 			if diff := cmp.Diff(tc.want, d.Measurement()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Explain splits a condition's message into what happened, without a period, and what to do. If the
+// ExplainReason splits a condition's message into what happened, without a period, and what to do. If the
 // message contains no remedy, toDo is the next step for the reason.
-func Explain(reason, message string) (what, toDo string) {
+func ExplainReason(reason, message string) (what, toDo string) {
 	what, toDo = split(message)
 	if toDo == "" {
 		toDo = toDoFor(reason, message)
@@ -63,11 +63,11 @@ func split(message string) (what, toDo string) {
 		return strings.TrimSuffix(message, "."), ""
 	}
 	end, next := found[at][0], found[at][2]
-	return strings.TrimSuffix(message[:end+1], "."), Ended(message[next:])
+	return strings.TrimSuffix(message[:end+1], "."), EndSentence(message[next:])
 }
 
-// Ended adds a period to a text, unless it is empty or has one.
-func Ended(text string) string {
+// EndSentence adds a period to a text, unless it is empty or has one.
+func EndSentence(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
 		return text
 	}

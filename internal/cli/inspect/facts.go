@@ -64,8 +64,8 @@ type SnapshotFacts struct {
 	Events   []corev1.Event
 }
 
-// Ready reports whether claims can be restored from the snapshot.
-func (s *SnapshotFacts) Ready() bool {
+// IsReadyToUse reports whether claims can be restored from the snapshot.
+func (s *SnapshotFacts) IsReadyToUse() bool {
 	return s.Snapshot.Status != nil && ptr.Deref(s.Snapshot.Status.ReadyToUse, false)
 }
 
@@ -76,8 +76,8 @@ type PodFacts struct {
 	Events, LeafEvents []corev1.Event
 }
 
-// MemberOf returns the cluster ID of the member that a claim is or will be in, or "".
-func (f *Facts) MemberOf(c *ClaimFacts) string {
+// MemberOfClaim returns the cluster ID of the member that a claim is or will be in, or "".
+func (f *Facts) MemberOfClaim(c *ClaimFacts) string {
 	if c.Volume != nil {
 		if id, _, _, ours := hostpv.LeafOf(c.Volume); ours {
 			return id
@@ -121,16 +121,16 @@ func (f *Facts) Registration(clusterID string) *v1alpha1.ClusterRegistration {
 	var found *v1alpha1.ClusterRegistration
 	for i := range f.Registrations {
 		r := &f.Registrations[i]
-		if clusterID != "" && r.Status.ClusterID == clusterID && (found == nil || Connected(r)) {
+		if clusterID != "" && r.Status.ClusterID == clusterID && (found == nil || IsConnected(r)) {
 			found = r
 		}
 	}
 	return found
 }
 
-// NameOf returns the member's name to print: its registration's name, the name recorded on the
+// NameOfMember returns the member's name to print: its registration's name, the name recorded on the
 // volume, or its cluster ID.
-func (f *Facts) NameOf(clusterID string, volume *corev1.PersistentVolume) string {
+func (f *Facts) NameOfMember(clusterID string, volume *corev1.PersistentVolume) string {
 	if r := f.Registration(clusterID); r != nil {
 		return r.Name
 	}
@@ -157,14 +157,14 @@ func (f *Facts) ClusterIDs() []string {
 		add(f.MemberOfPod(f.Pod))
 	}
 	for i := range f.Claims {
-		add(f.MemberOf(&f.Claims[i]))
+		add(f.MemberOfClaim(&f.Claims[i]))
 		addPods(f.Claims[i].Pods)
 	}
 	return ids
 }
 
-// Ours reports whether a claim belongs to Xylem, by its volume or class.
-func (c *ClaimFacts) Ours() bool {
+// BelongsToXylem reports whether a claim belongs to Xylem, by its volume or class.
+func (c *ClaimFacts) BelongsToXylem() bool {
 	switch {
 	case c.Volume != nil:
 		_, _, _, leaf := hostpv.LeafOf(c.Volume)
@@ -175,7 +175,7 @@ func (c *ClaimFacts) Ours() bool {
 	return true // assume so if neither could be read
 }
 
-// Connected reports whether a registration's member is connected.
-func Connected(r *v1alpha1.ClusterRegistration) bool {
+// IsConnected reports whether a registration's member is connected.
+func IsConnected(r *v1alpha1.ClusterRegistration) bool {
 	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConnected)
 }

@@ -24,8 +24,8 @@ type Page struct {
 	Now   time.Time
 }
 
-// PageOf returns the page for a command's output.
-func PageOf(env *command.Env) Page {
+// PageOfCommand returns the page for a command's output.
+func PageOfCommand(env *command.Env) Page {
 	return Page{Out: env.Out, Paint: env.PaintOf(env.Out), Width: env.Width(env.Out), Now: env.Clock.Now()}
 }
 

@@ -53,50 +53,50 @@ func NewGathering(ctx context.Context, host client.Reader, now time.Time) *Gathe
 	var list v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &list); {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		g.host.Miss("ClusterRegistrations", fmt.Errorf("the cluster does not serve this kind: Xylem is not installed, or the cluster is not the host"))
+		g.host.RecordMissing("ClusterRegistrations", fmt.Errorf("the cluster does not serve this kind: Xylem is not installed, or the cluster is not the host"))
 	case err != nil:
-		g.host.Miss("ClusterRegistrations", err)
+		g.host.RecordMissing("ClusterRegistrations", err)
 	}
 	g.Registrations = list.Items
 	return g
 }
 
-// Result returns what was read, and what could not be read.
-func (g *Gathering) Result() *Facts {
-	g.Missing = g.host.Misses.All()
+// GatheredFacts returns what was read, and what could not be read.
+func (g *Gathering) GatheredFacts() *Facts {
+	g.Missing = g.host.Misses.AllMissing()
 	return &g.Facts
 }
 
-// OfPod reads a Pod and its claims.
-func (g *Gathering) OfPod(ctx context.Context, key types.NamespacedName) error {
+// ReadPod reads a Pod and its claims.
+func (g *Gathering) ReadPod(ctx context.Context, key types.NamespacedName) error {
 	var pod corev1.Pod
-	if err := g.subject(ctx, KindPod, key, &pod); err != nil {
+	if err := g.readSubject(ctx, KindPod, key, &pod); err != nil {
 		return err
 	}
 	g.Pod = &PodFacts{Pod: &pod, Events: g.host.ReadEvents(ctx, KindPod, &pod)}
 	for _, name := range podspec.ClaimNames(&pod) {
-		g.Claims = append(g.Claims, g.claim(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}))
+		g.Claims = append(g.Claims, g.claimFacts(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}))
 	}
 	return nil
 }
 
-// OfClaim reads a claim and the Pods that use it, or the remaining objects of a deleted claim.
-func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error {
+// ReadClaim reads a claim and the Pods that use it, or the remaining objects of a deleted claim.
+func (g *Gathering) ReadClaim(ctx context.Context, key types.NamespacedName) error {
 	var claim corev1.PersistentVolumeClaim
-	err := g.subject(ctx, KindClaim, key, &claim)
+	err := g.readSubject(ctx, KindClaim, key, &claim)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	c := g.claim(ctx, key)
+	c := g.claimFacts(ctx, key)
 	if c.Claim == nil {
-		c.Earlier = g.earlier(ctx, key)
+		c.Earlier = g.earlierVolumes(ctx, key)
 		if len(c.Earlier) == 0 && len(g.OrphansOf(key)) == 0 {
 			return err
 		}
 	}
 	var pods corev1.PodList
 	if err := g.host.List(ctx, &pods, client.InNamespace(key.Namespace)); err != nil {
-		g.host.Miss("the Pods in namespace "+key.Namespace, err)
+		g.host.RecordMissing("the Pods in namespace "+key.Namespace, err)
 	}
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; slices.Contains(podspec.ClaimNames(pod), key.Name) {
@@ -107,14 +107,14 @@ func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error
 	return nil
 }
 
-// OfVolume reads a host PV, as the volume of its claim if that is, or was, bound to it.
-func (g *Gathering) OfVolume(ctx context.Context, name string) error {
+// ReadVolume reads a host PV, as the volume of its claim if that is, or was, bound to it.
+func (g *Gathering) ReadVolume(ctx context.Context, name string) error {
 	var volume corev1.PersistentVolume
 	if err := g.host.Get(ctx, types.NamespacedName{Name: name}, &volume); err != nil {
 		return fmt.Errorf("read %s %q: %w", KindVolume, name, err)
 	}
 	if ref := volume.Spec.ClaimRef; ref != nil {
-		err := g.OfClaim(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		err := g.ReadClaim(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		if err == nil && (g.Claims[0].Claim == nil || g.Claims[0].Claim.Spec.VolumeName == name) {
 			return nil
 		}
@@ -126,10 +126,10 @@ func (g *Gathering) OfVolume(ctx context.Context, name string) error {
 	return nil
 }
 
-// OfSnapshot reads a VolumeSnapshot, its content and its claim.
-func (g *Gathering) OfSnapshot(ctx context.Context, key types.NamespacedName) error {
+// ReadSnapshot reads a VolumeSnapshot, its content and its claim.
+func (g *Gathering) ReadSnapshot(ctx context.Context, key types.NamespacedName) error {
 	var snapshot snapshotv1.VolumeSnapshot
-	if err := g.subject(ctx, KindSnapshot, key, &snapshot); err != nil {
+	if err := g.readSubject(ctx, KindSnapshot, key, &snapshot); err != nil {
 		return err
 	}
 	g.Snapshot = &SnapshotFacts{Snapshot: &snapshot, Events: g.host.ReadEvents(ctx, KindSnapshot, &snapshot)}
@@ -137,18 +137,18 @@ func (g *Gathering) OfSnapshot(ctx context.Context, key types.NamespacedName) er
 		g.Snapshot.Content = ReadNamed[snapshotv1.VolumeSnapshotContent](ctx, &g.host, "VolumeSnapshotContent", types.NamespacedName{Name: ptr.Deref(snapshot.Status.BoundVolumeSnapshotContentName, "")}).Item
 	}
 	if claim := ptr.Deref(snapshot.Spec.Source.PersistentVolumeClaimName, ""); claim != "" {
-		g.Claims = []ClaimFacts{g.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: claim})}
+		g.Claims = []ClaimFacts{g.claimFacts(ctx, types.NamespacedName{Namespace: key.Namespace, Name: claim})}
 	}
 	return nil
 }
 
-// subject reads the requested object. If it does not exist, the error reports whether its namespace
+// readSubject reads the requested object. If it does not exist, the error reports whether its namespace
 // does.
-func (g *Gathering) subject(ctx context.Context, kind string, key types.NamespacedName, into client.Object) error {
+func (g *Gathering) readSubject(ctx context.Context, kind string, key types.NamespacedName, into client.Object) error {
 	err := g.host.Get(ctx, key, into)
 	if !apierrors.IsNotFound(err) {
 		if err != nil {
-			return fmt.Errorf("read %s: %w", Named(kind, key), err)
+			return fmt.Errorf("read %s: %w", KindAndName(kind, key), err)
 		}
 		return nil
 	}
@@ -156,11 +156,11 @@ func (g *Gathering) subject(ctx context.Context, kind string, key types.Namespac
 	if apierrors.IsNotFound(g.host.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace)) {
 		return fmt.Errorf("the host has no namespace %q (use -n for another namespace, or --context for another cluster): %w", key.Namespace, err)
 	}
-	return fmt.Errorf("the host has no %s: %w", Named(kind, key), err)
+	return fmt.Errorf("the host has no %s: %w", KindAndName(kind, key), err)
 }
 
-// claim reads one claim and its volume, without its Pods.
-func (g *Gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFacts {
+// claimFacts reads one claim and its volume, without its Pods.
+func (g *Gathering) claimFacts(ctx context.Context, key types.NamespacedName) ClaimFacts {
 	c := ClaimFacts{Key: key, Claim: ReadNamed[corev1.PersistentVolumeClaim](ctx, &g.host, KindClaim, key).Item}
 	if c.Claim == nil {
 		return c
@@ -176,8 +176,8 @@ func (g *Gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFa
 	return c
 }
 
-// earlier returns the members' volumes whose claimRef refers to a claim.
-func (g *Gathering) earlier(ctx context.Context, key types.NamespacedName) []corev1.PersistentVolume {
+// earlierVolumes returns the members' volumes whose claimRef refers to a claim.
+func (g *Gathering) earlierVolumes(ctx context.Context, key types.NamespacedName) []corev1.PersistentVolume {
 	return ReadList(ctx, &g.host, "PersistentVolumes that claim "+key.String()+" used", &corev1.PersistentVolumeList{}, func(l *corev1.PersistentVolumeList) []corev1.PersistentVolume {
 		var found []corev1.PersistentVolume
 		for i := range l.Items {

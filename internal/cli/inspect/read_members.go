@@ -28,7 +28,7 @@ func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 	own := ""
 	if w.Given() {
 		var err error
-		if own, err = g.readOwn(ctx, env, w); err != nil {
+		if own, err = g.readOwnMember(ctx, env, w); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 		what := "member " + registration.Name
 		config, _, err := g.host.RegistrationConfig(ctx, registration, env.Namespace, "read the kubeconfig from Secret %q (--xylem-namespace)")
 		if err != nil {
-			g.host.Miss(what, err)
+			g.host.RecordMissing(what, err)
 			continue
 		}
 		g.readMember(ctx, env, config, id)
@@ -51,8 +51,8 @@ func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 	return nil
 }
 
-// readOwn reads the member that the user's own kubeconfig points to, and returns its cluster ID.
-func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (string, error) {
+// readOwnMember reads the member that the user's own kubeconfig points to, and returns its cluster ID.
+func (g *Gathering) readOwnMember(ctx context.Context, env *command.Env, w Way) (string, error) {
 	config, err := w.Config(env)
 	if err != nil {
 		return "", err
@@ -68,14 +68,14 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 		}
 	}
 	what := "the member of your kubeconfig"
-	g.host.Miss(what, fmt.Errorf("your kubeconfig points to cluster %s (%s), which contains none of these objects", id, g.NameOf(id, nil)))
+	g.host.RecordMissing(what, fmt.Errorf("your kubeconfig points to cluster %s (%s), which contains none of these objects", id, g.NameOfMember(id, nil)))
 	return id, nil
 }
 
 // patienceWith returns how long to wait for a member's first response. The time is shorter if the
 // manager is not connected to the member.
 func (g *Gathering) patienceWith(id string) time.Duration {
-	if r := g.Registration(id); r != nil && !Connected(r) {
+	if r := g.Registration(id); r != nil && !IsConnected(r) {
 		return patienceAway
 	}
 	return patience
@@ -83,33 +83,33 @@ func (g *Gathering) patienceWith(id string) time.Duration {
 
 // readMember reads one member's counterparts of all gathered objects.
 func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *rest.Config, id string) {
-	name := g.NameOf(id, nil)
+	name := g.NameOfMember(id, nil)
 	r, is, err := ConnectMember(ctx, env, config, name, g.host.Misses, g.patienceWith(id), patience)
 	if err == nil && is != id {
 		err = fmt.Errorf(access.OtherCluster, "the kubeconfig", is, fmt.Sprintf("registration %q", name), id)
 	}
 	if err != nil {
-		g.host.Miss("member "+name, err)
+		g.host.RecordMissing("member "+name, err)
 		return
 	}
 	g.Members[id] = true
 	if g.Pod != nil && g.MemberOfPod(g.Pod) == id {
-		r.leafPod(ctx, g.Pod)
+		r.readLeafPod(ctx, g.Pod)
 	}
 	for i := range g.Claims {
 		c := &g.Claims[i]
 		for j := range c.Pods {
 			if g.MemberOfPod(&c.Pods[j]) == id {
-				r.leafPod(ctx, &c.Pods[j])
+				r.readLeafPod(ctx, &c.Pods[j])
 			}
 		}
-		if g.MemberOf(c) == id {
-			r.leafClaim(ctx, c)
+		if g.MemberOfClaim(c) == id {
+			r.readLeafClaim(ctx, c)
 		}
 	}
 }
 
-func (r *Reader) leafPod(ctx context.Context, p *PodFacts) {
+func (r *Reader) readLeafPod(ctx context.Context, p *PodFacts) {
 	leaf := ReadNamed[corev1.Pod](ctx, r, KindPod, client.ObjectKeyFromObject(p.Pod))
 	p.Leaf, p.LeafKnown = leaf.Item, leaf.Read
 	if p.Leaf != nil {
@@ -117,7 +117,7 @@ func (r *Reader) leafPod(ctx context.Context, p *PodFacts) {
 	}
 }
 
-func (r *Reader) leafClaim(ctx context.Context, c *ClaimFacts) {
+func (r *Reader) readLeafClaim(ctx context.Context, c *ClaimFacts) {
 	leaf := ReadNamed[corev1.PersistentVolumeClaim](ctx, r, KindClaim, c.Key)
 	c.Leaf, c.LeafKnown = leaf.Item, leaf.Read
 	name := ""

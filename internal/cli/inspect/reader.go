@@ -38,8 +38,8 @@ type Misses struct {
 	list []Missing
 }
 
-// Add adds something that could not be read in a cluster, which is "" for the host.
-func (m *Misses) Add(cluster, what string, err error) {
+// AddMissing adds something that could not be read in a cluster, which is "" for the host.
+func (m *Misses) AddMissing(cluster, what string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if missing := (Missing{What: what, Cluster: cluster, Why: Plain(err.Error())}); !slices.Contains(m.list, missing) {
@@ -47,11 +47,11 @@ func (m *Misses) Add(cluster, what string, err error) {
 	}
 }
 
-// All returns what could not be read, in the order in which it was requested.
-func (m *Misses) All() []Missing { return m.list }
+// AllMissing returns what could not be read, in the order in which it was requested.
+func (m *Misses) AllMissing() []Missing { return m.list }
 
-// Sorted returns what could not be read, ordered by cluster, the host first.
-func (m *Misses) Sorted() []Missing {
+// SortedMissing returns what could not be read, ordered by cluster, the host first.
+func (m *Misses) SortedMissing() []Missing {
 	slices.SortFunc(m.list, func(a, b Missing) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.What, b.What)) })
 	return m.list
 }
@@ -133,11 +133,11 @@ func (r *Reader) ReadID(ctx context.Context) (string, error) {
 	return string(system.UID), nil
 }
 
-// Miss records that something could not be read.
-func (r *Reader) Miss(what string, err error) { r.Misses.Add(r.Cluster, what, err) }
+// RecordMissing records that something could not be read.
+func (r *Reader) RecordMissing(what string, err error) { r.Misses.AddMissing(r.Cluster, what, err) }
 
-// RunReads runs independent reads, a few at a time. Each read records what it cannot read.
-func RunReads(reads ...func()) { RunReadsAtOnce(readsAtOnce, reads) }
+// RunReadsTogether runs independent reads, a few at a time. Each read records what it cannot read.
+func RunReadsTogether(reads ...func()) { RunReadsAtOnce(readsAtOnce, reads) }
 
 // RunReadsAtOnce is like RunReads, with a limit for concurrent reads.
 func RunReadsAtOnce(limit int, reads []func()) {
@@ -167,8 +167,8 @@ type Objects[T any] struct {
 	Read  bool
 }
 
-// isAbsent reports whether an error means that an object or its kind does not exist.
-func isAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+// isAbsentOrUnserved reports whether an error means that an object or its kind does not exist.
+func isAbsentOrUnserved(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // ReadObject reads an object.
 func ReadObject[T any, P interface {
@@ -187,10 +187,10 @@ func ReadObjectInto[T any, P interface {
 		return Object[T]{Read: true}
 	}
 	switch err := r.Get(ctx, key, into); {
-	case isAbsent(err):
+	case isAbsentOrUnserved(err):
 		return Object[T]{Read: true}
 	case err != nil:
-		r.Miss(what, err)
+		r.RecordMissing(what, err)
 		return Object[T]{}
 	}
 	return Object[T]{Item: into, Read: true}
@@ -201,7 +201,7 @@ func ReadNamed[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, r *Reader, kind string, key types.NamespacedName) Object[T] {
-	return ReadObject[T, P](ctx, r, Named(kind, key), key)
+	return ReadObject[T, P](ctx, r, KindAndName(kind, key), key)
 }
 
 // ReadList reads a list, page by page. items returns the items of a page.
@@ -210,15 +210,15 @@ func ReadList[T any, P client.ObjectList](ctx context.Context, r *Reader, what s
 	next := ""
 	for {
 		if err := meta.SetList(into, nil); err != nil {
-			r.Miss(what, err)
+			r.RecordMissing(what, err)
 			return all
 		}
 		err := r.List(ctx, into, append(opts, client.Limit(pageSize), client.Continue(next))...)
 		switch {
-		case isAbsent(err): // the API server does not serve the kind
+		case isAbsentOrUnserved(err): // the API server does not serve the kind
 			return Objects[T]{Read: true}
 		case err != nil:
-			r.Miss(what, err)
+			r.RecordMissing(what, err)
 			return all
 		}
 		all.Items = append(all.Items, items(into)...)
@@ -227,7 +227,7 @@ func ReadList[T any, P client.ObjectList](ctx context.Context, r *Reader, what s
 			return all
 		}
 		if r.MostObjects > 0 && len(all.Items) >= r.MostObjects {
-			r.Miss(what, errors.New("there are more than "+fmt.Sprint(r.MostObjects)+", too many to read"))
+			r.RecordMissing(what, errors.New("there are more than "+fmt.Sprint(r.MostObjects)+", too many to read"))
 			return all
 		}
 	}
@@ -254,13 +254,13 @@ func (r *Reader) ReadEvents(ctx context.Context, kind string, obj client.Object)
 	var list corev1.EventList
 	err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(obj.GetUID())}, client.Limit(pageSize))
 	if err != nil {
-		r.Miss("the events of "+Named(kind, client.ObjectKeyFromObject(obj)), err)
+		r.RecordMissing("the events of "+KindAndName(kind, client.ObjectKeyFromObject(obj)), err)
 	}
 	return list.Items
 }
 
-// Named returns an object's kind and name for messages.
-func Named(kind string, key types.NamespacedName) string {
+// KindAndName returns an object's kind and name for messages.
+func KindAndName(kind string, key types.NamespacedName) string {
 	if key.Namespace == "" {
 		return kind + " " + key.Name
 	}

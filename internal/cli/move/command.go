@@ -41,11 +41,11 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newClaim(env), newStatefulSet(env))
+	c.AddCommand(newMoveOfClaim(env), newStatefulSet(env))
 	return c
 }
 
-func newClaim(env *command.Env) *cobra.Command {
+func newMoveOfClaim(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
 		Use:   "pvc NAME --to MEMBER",
@@ -65,17 +65,17 @@ func newClaim(env *command.Env) *cobra.Command {
 			"  kubectl xylem move pvc orders-db --delete-source -n shop",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.open(); err != nil {
+			if err := o.openHost(); err != nil {
 				return err
 			}
-			return o.do(c.Context(), args)
+			return o.moveClaims(c.Context(), args)
 		},
 	}
-	o.addFlags(c)
+	o.addMoveFlags(c)
 	return c
 }
 
-func (o *options) addFlags(c *cobra.Command) {
+func (o *options) addMoveFlags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&o.To, "to", "", "Name of the ClusterRegistration of the member to move the data to.")
 	flags.BoolVar(&o.undo, "undo", false, "Switch the claim back to its old disk. This destroys the copy, unless Pods may have written to it, the old disk was deleted, or the host or a member was restored from a backup after the move began.")
@@ -92,8 +92,8 @@ func (o *options) addFlags(c *cobra.Command) {
 	o.DryRun.AddFlag(c, "print the plan and check the prerequisites, without making changes.", "also let the host validate the first writes.")
 }
 
-// open validates the flags, and creates the client.
-func (o *options) open() error {
+// openHost validates the flags, and creates the client.
+func (o *options) openHost() error {
 	switch {
 	case o.undo && o.deleteOld:
 		return errors.New("--undo and --delete-source cannot be used together: one needs the disk that the other destroys")
@@ -122,8 +122,8 @@ func (o *options) open() error {
 	return nil
 }
 
-// do runs the command for each claim, one after another.
-func (o *options) do(ctx context.Context, claims []string) error {
+// moveClaims runs the command for each claim, one after another.
+func (o *options) moveClaims(ctx context.Context, claims []string) error {
 	act := Move
 	switch {
 	case o.undo:
@@ -139,7 +139,7 @@ func (o *options) do(ctx context.Context, claims []string) error {
 		case len(claims) == 1:
 			return err
 		case errors.As(err, &NothingToDo{}):
-			o.host.Report("Nothing to do for claim %q: %v", name, err)
+			o.host.ReportLine("Nothing to do for claim %q: %v", name, err)
 			if idle++; idle == len(claims) {
 				return err
 			}

@@ -14,11 +14,11 @@ import (
 // copyAndCompare copies the data to a new disk, and compares the two disks. It does not change the
 // claim or its disk.
 func (r *run) copyAndCompare(ctx context.Context) error {
-	old, err := r.unmoved(ctx)
+	old, err := r.undoBeforeCopy(ctx)
 	if err != nil {
 		return err
 	}
-	if err := objects.Unused(ctx, r.host, r.ID, r.Claim.Name, r.Copy); err != nil {
+	if err := objects.ProveUnused(ctx, r.host, r.ID, r.Claim.Name, r.Copy); err != nil {
 		return err
 	}
 	if err := objects.DeleteMovers(ctx, r.host, r.ID); err != nil {
@@ -28,7 +28,7 @@ func (r *run) copyAndCompare(ctx context.Context) error {
 		return err
 	}
 	for _, role := range []objects.Role{objects.Reader, objects.Writer} {
-		if err := r.start(ctx, role); err != nil {
+		if err := r.startMovers(ctx, role); err != nil {
 			return err
 		}
 	}
@@ -41,21 +41,21 @@ func (r *run) copyAndCompare(ctx context.Context) error {
 	if err := r.unrestored(ctx); err != nil {
 		return err
 	}
-	if err := r.transfer(ctx); err != nil {
+	if err := r.transferData(ctx); err != nil {
 		return err
 	}
-	if err := r.compare(ctx); err != nil {
+	if err := r.compareDisks(ctx); err != nil {
 		return err
 	}
-	if err := r.ready(ctx); err != nil {
+	if err := r.copyIsReady(ctx); err != nil {
 		return err
 	}
-	return r.enter(ctx, objects.Swapping)
+	return r.enterPhase(ctx, objects.Swapping)
 }
 
-// unmoved checks that the claim still has its disk, and returns its volume.
-func (r *run) unmoved(ctx context.Context) (*corev1.PersistentVolume, error) {
-	claim, err := r.host.Claim(ctx, r.Claim.Name)
+// undoBeforeCopy checks that the claim still has its disk, and returns its volume.
+func (r *run) undoBeforeCopy(ctx context.Context) (*corev1.PersistentVolume, error) {
+	claim, err := r.host.ReadClaim(ctx, r.Claim.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +65,12 @@ func (r *run) unmoved(ctx context.Context) (*corev1.PersistentVolume, error) {
 	return r.storage.Volume(ctx, r.Old)
 }
 
-// ready checks the prerequisites again, just before the command changes the claim.
-func (r *run) ready(ctx context.Context) error {
-	if err := objects.Unused(ctx, r.host, r.ID, r.Claim.Name, r.Copy); err != nil {
+// copyIsReady checks the prerequisites again, just before the command changes the claim.
+func (r *run) copyIsReady(ctx context.Context) error {
+	if err := objects.ProveUnused(ctx, r.host, r.ID, r.Claim.Name, r.Copy); err != nil {
 		return err
 	}
-	if _, err := r.unmoved(ctx); err != nil {
+	if _, err := r.undoBeforeCopy(ctx); err != nil {
 		return err
 	}
 	for _, where := range []objects.Place{r.From, r.To} {
@@ -78,11 +78,11 @@ func (r *run) ready(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.sound(ctx)
+	return r.copyIsSound(ctx)
 }
 
-// sound checks that the second claim is still bound to the volume that was compared.
-func (r *run) sound(ctx context.Context) error {
+// copyIsSound checks that the second claim is still bound to the volume that was compared.
+func (r *run) copyIsSound(ctx context.Context) error {
 	copied, err := r.storage.CopyDisk(ctx, r.Record)
 	if err == nil && copied.UID != r.New.UID {
 		err = objects.CopyLostError(fmt.Sprintf("claim %q (the copy) is now bound to another volume", r.Copy))
@@ -93,17 +93,17 @@ func (r *run) sound(ctx context.Context) error {
 // ensureCopy creates the second claim. If the second claim has lost its volume, or was deleted,
 // ensureCopy abandons its volume and creates another claim.
 func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) error {
-	existing, err := r.host.Claim(ctx, r.Copy)
+	existing, err := r.host.ReadClaim(ctx, r.Copy)
 	if err != nil {
 		return err
 	}
-	why := objects.Lost(existing)
+	why := objects.LostVolumeMessage(existing)
 	if existing == nil && r.New.UID != "" { // an earlier attempt to swap may have set policy Retain
 		why = "its claim was deleted"
 	}
 	if why != "" {
-		r.host.Report("The copy was lost (%s). Creating another copy", why)
-		if err := r.dropCopy(ctx); err != nil {
+		r.host.ReportLine("The copy was lost (%s). Creating another copy", why)
+		if err := r.deleteCopyClaim(ctx); err != nil {
 			return err
 		}
 		existing = nil
@@ -113,14 +113,14 @@ func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) erro
 	}
 	if existing == nil {
 		if err := r.host.Create(ctx, r.CopyClaim(old), command.FieldOwner); err != nil {
-			return r.host.Explain(fmt.Errorf("create claim %q: %w", r.Copy, err))
+			return r.host.ExplainHostError(fmt.Errorf("create claim %q: %w", r.Copy, err))
 		}
 	}
 	return nil
 }
 
-// dropCopy abandons the second claim, and chooses the name of its successor.
-func (r *run) dropCopy(ctx context.Context) error {
+// deleteCopyClaim abandons the second claim, and chooses the name of its successor.
+func (r *run) deleteCopyClaim(ctx context.Context) error {
 	pv, err := r.storage.FindVolume(ctx, r.New)
 	if err != nil {
 		return err
@@ -130,22 +130,22 @@ func (r *run) dropCopy(ctx context.Context) error {
 			return err
 		}
 	}
-	r.Copy, r.New = objects.NameFor(r.Claim.Name, objects.NewMoveID()), objects.Disk{}
-	return r.save(ctx)
+	r.Copy, r.New = objects.NameForMove(r.Claim.Name, objects.NewMoveID()), objects.Disk{}
+	return r.saveRecord(ctx)
 }
 
-// start creates a Pod of this run, and waits until it runs.
-func (r *run) start(ctx context.Context, role objects.Role) error {
-	pod, err := r.pod(ctx, role)
+// startMovers creates a Pod of this run, and waits until it runs.
+func (r *run) startMovers(ctx context.Context, role objects.Role) error {
+	pod, err := r.moverPod(ctx, role)
 	if err != nil {
 		return err
 	}
-	return objects.StartMover(ctx, r.host, pod, role.In(r.Record))
+	return objects.StartMover(ctx, r.host, pod, role.PlaceOfRole(r.Record))
 }
 
-// pod returns a Pod of this run. The Pod tolerates the taints of the member's virtual node.
-func (r *run) pod(ctx context.Context, role objects.Role) (*corev1.Pod, error) {
-	node, err := virtualNodeOf(ctx, r.host, role.In(r.Record))
+// moverPod returns a Pod of this run. The Pod tolerates the taints of the member's virtual node.
+func (r *run) moverPod(ctx context.Context, role objects.Role) (*corev1.Pod, error) {
+	node, err := virtualNodeOf(ctx, r.host, role.PlaceOfRole(r.Record))
 	if err != nil {
 		return nil, err
 	}

@@ -10,35 +10,35 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/transfer"
 )
 
-// transfer copies the data.
-func (r *run) transfer(ctx context.Context) error {
-	from, to := r.end(objects.Reader), r.end(objects.Writer)
-	total, err := r.size(ctx, from, to)
+// transferData copies the data.
+func (r *run) transferData(ctx context.Context) error {
+	from, to := r.endOfTransfer(objects.Reader), r.endOfTransfer(objects.Writer)
+	total, err := r.sizeOfVolume(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	r.host.Report("Copying about %s", transfer.BytesOf(total))
-	bar := transfer.NewBar(r.host.Env.Drawing(), r.host.Env.Clock, total)
-	err = r.opts.Shell.Copy(ctx, from, to, r.content(), bar.Add)
-	copied := bar.End()
+	r.host.ReportLine("Copying about %s", transfer.HumanBytes(total))
+	bar := transfer.NewProgressBar(r.host.Env.Drawing(), r.host.Env.Clock, total)
+	err = r.opts.Shell.Copy(ctx, from, to, r.contentOfVolume(), bar.AddBytes)
+	copied := bar.EndProgress()
 	if err != nil {
 		return fmt.Errorf("the copy was interrupted after %s: %w", copied, err)
 	}
-	r.host.Report("Copied %s", copied)
+	r.host.ReportLine("Copied %s", copied)
 	return nil
 }
 
-func (r *run) end(role objects.Role) transfer.End {
-	return transfer.End{Pod: objects.MoverName(r.Record, role), Where: fmt.Sprintf("member %q", role.In(r.Record).Registration)}
+func (r *run) endOfTransfer(role objects.Role) transfer.End {
+	return transfer.End{Pod: objects.MoverName(r.Record, role), Where: fmt.Sprintf("member %q", role.PlaceOfRole(r.Record).Registration)}
 }
 
-func (r *run) content() transfer.Content {
+func (r *run) contentOfVolume() transfer.Content {
 	return transfer.Content{Device: r.IsBlock(), Bytes: r.Bytes}
 }
 
-// size returns the number of bytes to copy. For a block device, it also records the number, and
+// sizeOfVolume returns the number of bytes to copy. For a block device, it also records the number, and
 // checks that the copy is not smaller.
-func (r *run) size(ctx context.Context, from, to transfer.End) (int64, error) {
+func (r *run) sizeOfVolume(ctx context.Context, from, to transfer.End) (int64, error) {
 	if !r.IsBlock() {
 		used, err := r.opts.Shell.UsedBytes(ctx, from.Pod)
 		if err != nil {
@@ -61,23 +61,23 @@ func (r *run) size(ctx context.Context, from, to transfer.End) (int64, error) {
 	return has, nil
 }
 
-// sumOf calculates the checksum of a disk in a Pod.
-func (r *run) sumOf(ctx context.Context, pod string, where objects.Place) (string, error) {
-	sum, err := r.opts.Shell.Sum(ctx, pod, r.content())
+// checksumOf calculates the checksum of a disk in a Pod.
+func (r *run) checksumOf(ctx context.Context, pod string, where objects.Place) (string, error) {
+	sum, err := r.opts.Shell.Sum(ctx, pod, r.contentOfVolume())
 	if err != nil {
 		return "", fmt.Errorf("calculate the checksum in member %q: %w", where.Registration, err)
 	}
 	return sum, nil
 }
 
-// compare compares the checksums of both disks after the copy.
-func (r *run) compare(ctx context.Context) error {
-	r.host.Report("Comparing both disks by checksum")
+// compareDisks compares the checksums of both disks after the copy.
+func (r *run) compareDisks(ctx context.Context) error {
+	r.host.ReportLine("Comparing both disks by checksum")
 	sums := make([]string, 2)
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, role := range []objects.Role{objects.Reader, objects.Writer} {
 		group.Go(func() (err error) {
-			sums[i], err = r.sumOf(groupCtx, objects.MoverName(r.Record, role), role.In(r.Record))
+			sums[i], err = r.checksumOf(groupCtx, objects.MoverName(r.Record, role), role.PlaceOfRole(r.Record))
 			return err
 		})
 	}

@@ -28,7 +28,7 @@ func DestroyOldDisks(ctx context.Context, h *objects.Client, opts Options, claim
 	if stored != nil && stored.Phase != objects.Done {
 		return fmt.Errorf("the move of claim %q is not finished. Finish it with --to %s, or revert it with --undo", claim, stored.To.Registration)
 	}
-	left, err := leftBy(ctx, h, claim)
+	left, err := disksLeftBehind(ctx, h, claim)
 	if err != nil {
 		return err
 	}
@@ -37,14 +37,14 @@ func DestroyOldDisks(ctx context.Context, h *objects.Client, opts Options, claim
 		return err
 	}
 	all := Fleet(registrations)
-	if err := intact(ctx, h, all, claim); err != nil {
+	if err := currentDiskIsIntact(ctx, h, all, claim); err != nil {
 		return err
 	}
-	if left, err = current(h, all, left); err != nil {
+	if left, err = disksToDestroy(h, all, left); err != nil {
 		return err
 	}
 	for i := range left {
-		h.Report("Destroy volume %q, an old disk of claim %q", left[i].Name, claim)
+		h.ReportLine("Destroy volume %q, an old disk of claim %q", left[i].Name, claim)
 	}
 	if opts.DryRun != command.DryRunNone {
 		return opts.Unchanged(h)
@@ -59,21 +59,21 @@ func DestroyOldDisks(ctx context.Context, h *objects.Client, opts Options, claim
 	}
 	var errs []error
 	for i := range left {
-		errs = append(errs, unmark(ctx, h, &left[i]))
+		errs = append(errs, markForDestruction(ctx, h, &left[i]))
 	}
 	return errors.Join(errs...)
 }
 
-// intact returns an error if a claim may have lost its current disk, because an old disk may then be
+// currentDiskIsIntact returns an error if a claim may have lost its current disk, because an old disk may then be
 // the only one with the data. A claim that does not exist needs no disk.
-func intact(ctx context.Context, h *objects.Client, all Fleet, name string) error {
-	claim, err := h.Claim(ctx, name)
+func currentDiskIsIntact(ctx context.Context, h *objects.Client, all Fleet, name string) error {
+	claim, err := h.ReadClaim(ctx, name)
 	if err != nil || claim == nil {
 		return err
 	}
-	why := objects.Lost(claim)
+	why := objects.LostVolumeMessage(claim)
 	if why == "" && claim.Status.Phase == corev1.ClaimBound {
-		pv, err := h.VolumeOf(ctx, claim)
+		pv, err := h.ReadVolumeOf(ctx, claim)
 		switch {
 		case err != nil:
 			return err
@@ -89,11 +89,11 @@ func intact(ctx context.Context, h *objects.Client, all Fleet, name string) erro
 	return fmt.Errorf("the disk that claim %q uses now may be lost (%s), and the old disks may be the only ones with the data, so this command destroys none of them. Solve the problem first, or run this command with --undo to use the old disk again", name, why)
 }
 
-// leftBy returns the disks that earlier moves of a claim kept, or an error if there are none.
-func leftBy(ctx context.Context, h *objects.Client, claim string) ([]corev1.PersistentVolume, error) {
+// disksLeftBehind returns the disks that earlier moves of a claim kept, or an error if there are none.
+func disksLeftBehind(ctx context.Context, h *objects.Client, claim string) ([]corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
 	if err := h.List(ctx, &list); err != nil {
-		return nil, h.Explain(fmt.Errorf("list PersistentVolumes: %w", err))
+		return nil, h.ExplainHostError(fmt.Errorf("list PersistentVolumes: %w", err))
 	}
 	var left []corev1.PersistentVolume
 	var bound []string
@@ -116,9 +116,9 @@ func leftBy(ctx context.Context, h *objects.Client, claim string) ([]corev1.Pers
 	return left, nil
 }
 
-// current returns the volumes whose host and member were not restored from a backup after the move,
+// disksToDestroy returns the volumes whose host and member were not restored from a backup after the move,
 // and reports the others: the claim may have been bound to them in the meantime.
-func current(h *objects.Client, all Fleet, left []corev1.PersistentVolume) ([]corev1.PersistentVolume, error) {
+func disksToDestroy(h *objects.Client, all Fleet, left []corev1.PersistentVolume) ([]corev1.PersistentVolume, error) {
 	var known []corev1.PersistentVolume
 	var stale []error
 	for i := range left {
@@ -143,9 +143,9 @@ func current(h *objects.Client, all Fleet, left []corev1.PersistentVolume) ([]co
 	return known, nil
 }
 
-// unmark restores the reclaim policy that a volume had before the move. If that is Delete, Xylem
+// markForDestruction restores the reclaim policy that a volume had before the move. If that is Delete, Xylem
 // destroys the disk. Otherwise, the disk is kept, like any disk with this policy.
-func unmark(ctx context.Context, h *objects.Client, pv *corev1.PersistentVolume) error {
+func markForDestruction(ctx context.Context, h *objects.Client, pv *corev1.PersistentVolume) error {
 	after := pv.DeepCopy()
 	objects.RestorePolicy(after)
 	policy := after.Spec.PersistentVolumeReclaimPolicy
@@ -154,18 +154,18 @@ func unmark(ctx context.Context, h *objects.Client, pv *corev1.PersistentVolume)
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return h.Explain(fmt.Errorf("set the reclaim policy of volume %q to %s: %w", pv.Name, policy, err))
+		return h.ExplainHostError(fmt.Errorf("set the reclaim policy of volume %q to %s: %w", pv.Name, policy, err))
 	case policy != corev1.PersistentVolumeReclaimDelete:
-		h.Report("Volume %q is kept: its policy was %s before the move. Delete it like any other volume with this policy", pv.Name, policy)
+		h.ReportLine("Volume %q is kept: its policy was %s before the move. Delete it like any other volume with this policy", pv.Name, policy)
 		return nil
 	}
-	return h.Await(ctx, fmt.Sprintf("volume %q to be destroyed", pv.Name), func(ctx context.Context) (string, error) {
+	return h.AwaitCondition(ctx, fmt.Sprintf("volume %q to be destroyed", pv.Name), func(ctx context.Context) (string, error) {
 		now, err := index.Find[corev1.PersistentVolume](ctx, h, client.ObjectKeyFromObject(pv))
 		if err != nil {
-			return "", h.Explain(err)
+			return "", h.ExplainHostError(err)
 		}
 		if now == nil || now.UID != pv.UID {
-			h.Report("Destroyed volume %q", pv.Name)
+			h.ReportLine("Destroyed volume %q", pv.Name)
 			return "", nil
 		}
 		return "Xylem is destroying the disk in the member", nil

@@ -25,11 +25,11 @@ func virtualNodeOf(ctx context.Context, h *objects.Client, where objects.Place) 
 	if err != nil {
 		return nil, err
 	}
-	cr := Fleet(all).of(where.ClusterID)
+	cr := Fleet(all).registrationOfCluster(where.ClusterID)
 	if cr == nil {
 		return nil, fmt.Errorf("member %q is no longer registered. Register it again", where.Registration)
 	}
-	return usable(ctx, h, cr)
+	return usableNodeOf(ctx, h, cr)
 }
 
 // Restored reads the registrations, and does what Fleet.Restored does.
@@ -51,7 +51,7 @@ type Fleet []v1alpha1.ClusterRegistration
 func (f Fleet) Restored(places ...objects.Place) (bool, error) {
 	restored := false
 	for _, place := range places {
-		cr := f.of(place.ClusterID)
+		cr := f.registrationOfCluster(place.ClusterID)
 		if cr == nil {
 			restored = true
 			continue
@@ -71,7 +71,7 @@ func (f Fleet) Disconnected(pv *corev1.PersistentVolume) string {
 	if !ours {
 		return ""
 	}
-	cr := f.of(clusterID)
+	cr := f.registrationOfCluster(clusterID)
 	switch {
 	case cr == nil:
 		return fmt.Sprintf("the member of volume %q is not registered", pv.Name)
@@ -81,7 +81,7 @@ func (f Fleet) Disconnected(pv *corev1.PersistentVolume) string {
 	return ""
 }
 
-func (f Fleet) named(name string) (*v1alpha1.ClusterRegistration, error) {
+func (f Fleet) registrationNamed(name string) (*v1alpha1.ClusterRegistration, error) {
 	var names []string
 	for i := range f {
 		if f[i].Name == name {
@@ -92,8 +92,8 @@ func (f Fleet) named(name string) (*v1alpha1.ClusterRegistration, error) {
 	return nil, fmt.Errorf("no member %q is registered.%s `kubectl get clusterregistrations` lists the members", name, command.DidYouMean(name, names))
 }
 
-// of returns the registration of a cluster, or nil.
-func (f Fleet) of(clusterID string) *v1alpha1.ClusterRegistration {
+// registrationOfCluster returns the registration of a cluster, or nil.
+func (f Fleet) registrationOfCluster(clusterID string) *v1alpha1.ClusterRegistration {
 	i := slices.IndexFunc(f, func(cr v1alpha1.ClusterRegistration) bool { return cr.Status.ClusterID == clusterID })
 	if i < 0 {
 		return nil
@@ -101,9 +101,9 @@ func (f Fleet) of(clusterID string) *v1alpha1.ClusterRegistration {
 	return &f[i]
 }
 
-// usable returns the virtual node of a member, or an error that explains why no Pod can start
+// usableNodeOf returns the virtual node of a member, or an error that explains why no Pod can start
 // there.
-func usable(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
+func usableNodeOf(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
 	if ready := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue {
 		why := "its registration has no status yet."
 		if ready != nil {
@@ -114,7 +114,7 @@ func usable(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRegistra
 	node, err := index.Find[corev1.Node](ctx, h, client.ObjectKey{Name: cr.NodeName()})
 	switch {
 	case err != nil:
-		return nil, h.Explain(err)
+		return nil, h.ExplainHostError(err)
 	case node == nil:
 		return nil, fmt.Errorf("member %q has no Node %q in the host yet. Run this command again when the Node exists", cr.Name, cr.NodeName())
 	case node.Spec.Unschedulable:

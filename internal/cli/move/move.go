@@ -48,7 +48,7 @@ func (o Options) Confirm(h *objects.Client, claim, purpose string) error {
 
 // Unchanged reports that a dry run changed nothing.
 func (o Options) Unchanged(h *objects.Client) error {
-	h.Report("Nothing was changed (%s)", o.DryRun.Mark())
+	h.ReportLine("Nothing was changed (%s)", o.DryRun.Mark())
 	return nil
 }
 
@@ -87,19 +87,19 @@ func Move(ctx context.Context, h *objects.Client, opts Options, claim string) er
 			return err
 		}
 	default:
-		if moved, err := r.moved(ctx, stored); err != nil || moved {
+		if moved, err := r.reportMoved(ctx, stored); err != nil || moved {
 			return err
 		}
 		if r.Record, err = planMove(ctx, h, claim, opts.To); err != nil {
 			return err
 		}
 	}
-	r.print()
+	r.printPlan()
 	switch opts.DryRun {
 	case command.DryRunClient:
 		return opts.Unchanged(h)
 	case command.DryRunServer:
-		return r.validate(ctx)
+		return r.validateMove(ctx)
 	case command.DryRunNone:
 	}
 	if err := opts.Confirm(h, claim, "move the data"); err != nil {
@@ -121,8 +121,8 @@ func (r *run) unrestored(ctx context.Context) error {
 // forward runs the remaining steps. Each step starts from the current objects in the host.
 func (r *run) forward(ctx context.Context) error {
 	r.Run = r.opts.ID
-	if err := r.save(ctx); err != nil {
-		return r.cause(ctx, err)
+	if err := r.saveRecord(ctx); err != nil {
+		return r.causeOfFailure(ctx, err)
 	}
 	for r.Phase != objects.Done {
 		var err error
@@ -130,55 +130,55 @@ func (r *run) forward(ctx context.Context) error {
 		case objects.Copying:
 			err = r.copyAndCompare(ctx)
 		case objects.Swapping:
-			err = r.seal(ctx)
+			err = r.compareAgain(ctx)
 		case objects.Sealed:
-			err = r.release(ctx)
+			err = r.releaseMovers(ctx)
 		case objects.Rebinding:
-			err = r.rebind(ctx)
+			err = r.rebindClaim(ctx)
 		default:
 			err = fmt.Errorf("the record has the unknown step %q. Use the plugin version that began the move", r.Phase)
 		}
 		if err != nil {
-			return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run the command again to continue, or with --undo to revert the move", r.cause(ctx, err), r.From.Registration)
+			return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run the command again to continue, or with --undo to revert the move", r.causeOfFailure(ctx, err), r.From.Registration)
 		}
 	}
 	paint := r.host.Env.PaintOf(r.host.Env.Out)
-	r.host.Report("%s: the data of claim %q is now in member %q. The old disk in member %q, volume %q, is kept until you run `kubectl xylem move pvc %s --delete-source -n %s`; --undo reverts to the old disk",
+	r.host.ReportLine("%s: the data of claim %q is now in member %q. The old disk in member %q, volume %q, is kept until you run `kubectl xylem move pvc %s --delete-source -n %s`; --undo reverts to the old disk",
 		paint.Good("Moved"), r.Claim.Name, r.To.Registration, r.From.Registration, r.Old.Name, r.Claim.Name, r.host.Namespace)
 	return nil
 }
 
-// moved reports whether an earlier run has already moved the claim to the member of --to.
-func (r *run) moved(ctx context.Context, stored *objects.Record) (bool, error) {
+// reportMoved reports whether an earlier run has already moved the claim to the member of --to.
+func (r *run) reportMoved(ctx context.Context, stored *objects.Record) (bool, error) {
 	if stored == nil || stored.To.Registration != r.opts.To {
 		return false, nil
 	}
-	claim, err := r.host.Claim(ctx, stored.Claim.Name)
+	claim, err := r.host.ReadClaim(ctx, stored.Claim.Name)
 	if err != nil || claim == nil || !stored.IsBoundTo(claim, stored.New.Name) {
 		return false, err
 	}
-	r.host.Report("Claim %q was already moved to member %q. Its old disk is volume %q", claim.Name, stored.To.Registration, stored.Old.Name)
+	r.host.ReportLine("Claim %q was already moved to member %q. Its old disk is volume %q", claim.Name, stored.To.Registration, stored.Old.Name)
 	return true, nil
 }
 
-// print prints the plan.
-func (r *run) print() {
+// printPlan prints the plan.
+func (r *run) printPlan() {
 	size := r.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	r.host.Report("Move claim %q (%s) from member %q to member %q:", r.Claim.Name, size.String(), r.From.Registration, r.To.Registration)
+	r.host.ReportLine("Move claim %q (%s) from member %q to member %q:", r.Claim.Name, size.String(), r.From.Registration, r.To.Registration)
 	if r.Run != "" {
-		r.host.Report("  An earlier run stopped at step %s. This run continues from there", r.Phase)
+		r.host.ReportLine("  An earlier run stopped at step %s. This run continues from there", r.Phase)
 		return
 	}
-	r.host.Report("  1. create claim %q, with the same class, in member %q", r.Copy, r.To.Registration)
-	r.host.Report("  2. start a Pod for each of the two claims, with image %s, and copy the data", r.opts.Image)
-	r.host.Report("  3. compare both disks by checksum")
-	r.host.Report("  4. set the reclaim policy of both volumes to Retain, delete claim %q, and compare the old disk again while the claim is being deleted", r.Claim.Name)
-	r.host.Report("  5. create claim %q again, bound to the copy", r.Claim.Name)
-	r.host.Report("The old disk, volume %q, is kept until you run this command with --delete-source", r.Old.Name)
+	r.host.ReportLine("  1. create claim %q, with the same class, in member %q", r.Copy, r.To.Registration)
+	r.host.ReportLine("  2. start a Pod for each of the two claims, with image %s, and copy the data", r.opts.Image)
+	r.host.ReportLine("  3. compare both disks by checksum")
+	r.host.ReportLine("  4. set the reclaim policy of both volumes to Retain, delete claim %q, and compare the old disk again while the claim is being deleted", r.Claim.Name)
+	r.host.ReportLine("  5. create claim %q again, bound to the copy", r.Claim.Name)
+	r.host.ReportLine("The old disk, volume %q, is kept until you run this command with --delete-source", r.Old.Name)
 }
 
-// validate lets the host validate the first writes.
-func (r *run) validate(ctx context.Context) error {
+// validateMove lets the host validate the first writes.
+func (r *run) validateMove(ctx context.Context) error {
 	r.Run = r.opts.ID
 	old, err := r.storage.Volume(ctx, r.Old)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *run) validate(ctx context.Context) error {
 	}
 	planned := []client.Object{r.CopyClaim(old)}
 	for _, role := range []objects.Role{objects.Reader, objects.Writer} {
-		pod, err := r.pod(ctx, role)
+		pod, err := r.moverPod(ctx, role)
 		if err != nil {
 			return err
 		}
@@ -197,25 +197,25 @@ func (r *run) validate(ctx context.Context) error {
 	}
 	for _, obj := range planned {
 		if err := r.host.Create(ctx, obj, command.CreateOptions(true)...); err != nil && !apierrors.IsAlreadyExists(err) {
-			return r.host.Explain(fmt.Errorf("create %q: %w", obj.GetName(), err))
+			return r.host.ExplainHostError(fmt.Errorf("create %q: %w", obj.GetName(), err))
 		}
 	}
 	return r.opts.Unchanged(r.host)
 }
 
-// cause returns the error of a step, or an error for an interruption by the user.
-func (r *run) cause(ctx context.Context, err error) error {
+// causeOfFailure returns the error of a step, or an error for an interruption by the user.
+func (r *run) causeOfFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted at step %s: %w", r.Phase, ctx.Err())
 	}
 	return err
 }
 
-// save writes the record.
-func (r *run) save(ctx context.Context) error { return r.store.Write(ctx, r.Record, false) }
+// saveRecord writes the record.
+func (r *run) saveRecord(ctx context.Context) error { return r.store.Write(ctx, r.Record, false) }
 
-// enter begins the next phase.
-func (r *run) enter(ctx context.Context, next objects.Phase) error {
+// enterPhase begins the next phase.
+func (r *run) enterPhase(ctx context.Context, next objects.Phase) error {
 	r.Phase = next
-	return r.save(ctx)
+	return r.saveRecord(ctx)
 }

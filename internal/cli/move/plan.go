@@ -31,41 +31,41 @@ func planMove(ctx context.Context, h *objects.Client, name, member string) (*obj
 	if err != nil {
 		return nil, err
 	}
-	to, err := Fleet(all).named(member)
+	to, err := Fleet(all).registrationNamed(member)
 	if err != nil {
 		return nil, err
 	}
-	claim, old, err := bound(ctx, h, name)
+	claim, old, err := boundClaimAndVolume(ctx, h, name)
 	if err != nil {
 		return nil, err
 	}
-	from, err := originOf(all, claim, old, to)
+	from, err := registrationOfOrigin(all, claim, old, to)
 	if err != nil {
 		return nil, err
 	}
 	for _, cr := range []*v1alpha1.ClusterRegistration{from, to} {
-		if _, err := usable(ctx, h, cr); err != nil {
+		if _, err := usableNodeOf(ctx, h, cr); err != nil {
 			return nil, err
 		}
 	}
 	id := objects.NewMoveID()
 	r := &objects.Record{
-		ID: id, Phase: objects.Copying, Claim: objects.ClaimManifest(claim), ClaimUID: claim.UID, Copy: objects.NameFor(name, id),
+		ID: id, Phase: objects.Copying, Claim: objects.ClaimManifest(claim), ClaimUID: claim.UID, Copy: objects.NameForMove(name, id),
 		From: objects.PlaceOf(from), To: objects.PlaceOf(to),
 		Old: objects.DiskOf(old),
 	}
 	if _, err := Fleet(all).Restored(r.From, r.To); err != nil {
 		return nil, err
 	}
-	if err := suits(ctx, h, r.CopyClaim(old), to); err != nil {
+	if err := checkMemberSuits(ctx, h, r.CopyClaim(old), to); err != nil {
 		return nil, err
 	}
-	return r, objects.Unused(ctx, h, "", name)
+	return r, objects.ProveUnused(ctx, h, "", name)
 }
 
-// bound returns a claim and its volume, or an error if they cannot be moved.
-func bound(ctx context.Context, h *objects.Client, name string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, error) {
-	claim, err := h.Claim(ctx, name)
+// boundClaimAndVolume returns a claim and its volume, or an error if they cannot be moved.
+func boundClaimAndVolume(ctx context.Context, h *objects.Client, name string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, error) {
+	claim, err := h.ReadClaim(ctx, name)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -78,7 +78,7 @@ func bound(ctx context.Context, h *objects.Client, name string) (*corev1.Persist
 	case len(claim.Spec.AccessModes) == 1 && claim.Spec.AccessModes[0] == corev1.ReadOnlyMany:
 		return nil, nil, fmt.Errorf("claim %q has only access mode ReadOnlyMany, so this command cannot write a copy. Create the data in the other member in the same way as in the current member", name)
 	}
-	old, err := h.VolumeOf(ctx, claim)
+	old, err := h.ReadVolumeOf(ctx, claim)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -90,10 +90,10 @@ func bound(ctx context.Context, h *objects.Client, name string) (*corev1.Persist
 	return claim, old, nil
 }
 
-// originOf returns the member that has the volume.
-func originOf(all Fleet, claim *corev1.PersistentVolumeClaim, old *corev1.PersistentVolume, to *v1alpha1.ClusterRegistration) (*v1alpha1.ClusterRegistration, error) {
+// registrationOfOrigin returns the member that has the volume.
+func registrationOfOrigin(all Fleet, claim *corev1.PersistentVolumeClaim, old *corev1.PersistentVolume, to *v1alpha1.ClusterRegistration) (*v1alpha1.ClusterRegistration, error) {
 	clusterID, _, _, ours := hostpv.LeafOf(old)
-	from := all.of(clusterID)
+	from := all.registrationOfCluster(clusterID)
 	switch {
 	case !ours:
 		return nil, fmt.Errorf("volume %q of claim %q is not in a member, but this command moves volumes only between members. Copy the data to another claim", old.Name, claim.Name)

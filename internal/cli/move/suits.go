@@ -20,25 +20,25 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// suits checks that a member has the class and the capacity for a claim, and admits the claim's
+// checkMemberSuits checks that a member has the class and the capacity for a claim, and admits the claim's
 // namespace.
-func suits(ctx context.Context, h *objects.Client, claim *corev1.PersistentVolumeClaim, to *v1alpha1.ClusterRegistration) error {
+func checkMemberSuits(ctx context.Context, h *objects.Client, claim *corev1.PersistentVolumeClaim, to *v1alpha1.ClusterRegistration) error {
 	class, err := index.Find[storagev1.StorageClass](ctx, h, client.ObjectKey{Name: ptr.Deref(claim.Spec.StorageClassName, "")})
 	switch {
 	case err != nil:
-		return h.Explain(err)
+		return h.ExplainHostError(err)
 	case class == nil:
 		return fmt.Errorf("the host has no StorageClass %q, so no copy can be provisioned. Create it again", ptr.Deref(claim.Spec.StorageClassName, ""))
 	case !hostclass.Mirrors(class), !hostclass.WaitsForConsumer(class):
 		return fmt.Errorf("StorageClass %q does not let Xylem create volumes in the member where a Pod is placed. The StorageClass needs provisioner %s, %s=%s and volumeBindingMode WaitForFirstConsumer", class.Name, v1alpha1.ProvisionerName, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
-	node, err := usable(ctx, h, to)
+	node, err := usableNodeOf(ctx, h, to)
 	if err != nil {
 		return err
 	}
 	namespace, err := index.Find[corev1.Namespace](ctx, h, client.ObjectKey{Name: claim.Namespace})
 	if err != nil {
-		return h.Explain(err)
+		return h.ExplainHostError(err)
 	}
 	answer := placement.MemberOf(to, node).Answer(placement.Request{Namespace: placement.NamespaceOf(claim.Namespace, namespace), Class: class})
 	if answer.Refusal != nil {
@@ -46,13 +46,13 @@ func suits(ctx context.Context, h *objects.Client, claim *corev1.PersistentVolum
 	}
 	var capacities storagev1.CSIStorageCapacityList
 	if err := h.List(ctx, &capacities); err != nil {
-		return h.Explain(fmt.Errorf("list CSIStorageCapacities: %w", err))
+		return h.ExplainHostError(fmt.Errorf("list CSIStorageCapacities: %w", err))
 	}
-	return enough(capacities.Items, class.Name, answer.Class, to.Name, node, claim.Spec.Resources.Requests[corev1.ResourceStorage])
+	return checkCapacitySuffices(capacities.Items, class.Name, answer.Class, to.Name, node, claim.Spec.Resources.Requests[corev1.ResourceStorage])
 }
 
-// enough compares a size with the capacities that Xylem publishes, as the scheduler does.
-func enough(all []storagev1.CSIStorageCapacity, class, inMember, member string, node *corev1.Node, size resource.Quantity) error {
+// checkCapacitySuffices compares a size with the capacities that Xylem publishes, as the scheduler does.
+func checkCapacitySuffices(all []storagev1.CSIStorageCapacity, class, inMember, member string, node *corev1.Node, size resource.Quantity) error {
 	published := false
 	for i := range all {
 		c := &all[i]

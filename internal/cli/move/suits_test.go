@@ -38,7 +38,7 @@ func TestEnough(t *testing.T) {
 		"a capacity object without values":         {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "", "")}, "has no capacity"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := enough(tc.all, "fast", "gp3", "cluster39", node, resource.MustParse("10Gi"))
+			err := checkCapacitySuffices(tc.all, "fast", "gp3", "cluster39", node, resource.MustParse("10Gi"))
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}

@@ -34,24 +34,24 @@ func Undo(ctx context.Context, h *objects.Client, opts Options, claim string) er
 		return err
 	}
 	if r.Used { // otherwise, the claim is still bound to its old disk, and Pods can use it
-		if err := objects.Unused(ctx, h, r.ID, claim); err != nil {
+		if err := objects.ProveUnused(ctx, h, r.ID, claim); err != nil {
 			return err
 		}
 	}
 	if gone {
-		h.Report("Discard the move of claim %q to member %q: its old disk, volume %q, was deleted in the host", claim, r.To.Registration, r.Old.Name)
+		h.ReportLine("Discard the move of claim %q to member %q: its old disk, volume %q, was deleted in the host", claim, r.To.Registration, r.Old.Name)
 	} else {
-		h.Report("Undo the move of claim %q to member %q: switch the claim back to volume %q in member %q", claim, r.To.Registration, r.Old.Name, r.From.Registration)
+		h.ReportLine("Undo the move of claim %q to member %q: switch the claim back to volume %q in member %q", claim, r.To.Registration, r.Old.Name, r.From.Registration)
 	}
 	switch {
 	case gone:
-		h.Report("If there is a copy, it will be kept until you run this command with --delete-source")
+		h.ReportLine("If there is a copy, it will be kept until you run this command with --delete-source")
 	case r.Used:
-		h.Report("The copy, volume %q, will be kept, because Pods may have written to it", r.New.Name)
+		h.ReportLine("The copy, volume %q, will be kept, because Pods may have written to it", r.New.Name)
 	case restored:
-		h.Report("The copy will be kept, because it may have newer data: the host or a member was restored from a backup after the move began")
+		h.ReportLine("The copy will be kept, because it may have newer data: the host or a member was restored from a backup after the move began")
 	default:
-		h.Report("The copy will be destroyed")
+		h.ReportLine("The copy will be destroyed")
 	}
 	if opts.DryRun != command.DryRunNone {
 		return opts.Unchanged(h)
@@ -59,15 +59,15 @@ func Undo(ctx context.Context, h *objects.Client, opts Options, claim string) er
 	if err := opts.Confirm(h, claim, "undo the move"); err != nil {
 		return err
 	}
-	if err := r.undo(ctx, gone); err != nil {
-		return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run the command again to continue", r.cause(ctx, err), r.From.Registration)
+	if err := r.undoMove(ctx, gone); err != nil {
+		return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run the command again to continue", r.causeOfFailure(ctx, err), r.From.Registration)
 	}
 	paint := h.Env.PaintOf(h.Env.Out)
 	if gone {
-		h.Report("%s: no move of claim %q is in progress", paint.Good("Discarded"), claim)
+		h.ReportLine("%s: no move of claim %q is in progress", paint.Good("Discarded"), claim)
 		return nil
 	}
-	h.Report("%s: claim %q is bound to its old disk in member %q", paint.Good("Undone"), claim, r.From.Registration)
+	h.ReportLine("%s: claim %q is bound to its old disk in member %q", paint.Good("Undone"), claim, r.From.Registration)
 	return nil
 }
 
@@ -82,10 +82,10 @@ func (r *run) discarded(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// undo binds the claim to its old disk, unless the disk is gone, and keeps or destroys the copies.
-func (r *run) undo(ctx context.Context, gone bool) error {
+// undoMove binds the claim to its old disk, unless the disk is gone, and keeps or destroys the copies.
+func (r *run) undoMove(ctx context.Context, gone bool) error {
 	r.Run = r.opts.ID
-	if err := r.enter(ctx, objects.Undoing); err != nil {
+	if err := r.enterPhase(ctx, objects.Undoing); err != nil {
 		return err
 	}
 	if gone {
@@ -93,7 +93,7 @@ func (r *run) undo(ctx context.Context, gone bool) error {
 			return err
 		}
 	} else {
-		if err := r.restore(ctx); err != nil {
+		if err := r.restoreClaim(ctx); err != nil {
 			return err
 		}
 		if err := r.storage.RestoreBound(ctx, r.Record, r.Old, r.ClaimUID); err != nil {
@@ -133,9 +133,9 @@ func (r *run) settleCopies(ctx context.Context, gone bool) error {
 	return nil
 }
 
-// restore binds the claim to its old disk, regardless of the move's progress.
-func (r *run) restore(ctx context.Context) error {
-	claim, err := r.host.Claim(ctx, r.Claim.Name)
+// restoreClaim binds the claim to its old disk, regardless of the move's progress.
+func (r *run) restoreClaim(ctx context.Context) error {
+	claim, err := r.host.ReadClaim(ctx, r.Claim.Name)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *run) restore(ctx context.Context) error {
 	if err := objects.DeleteMovers(ctx, r.host, r.ID); err != nil {
 		return err
 	}
-	if claim, err = r.host.Claim(ctx, r.Claim.Name); err != nil {
+	if claim, err = r.host.ReadClaim(ctx, r.Claim.Name); err != nil {
 		return err
 	}
 	bound, err := r.storage.IsBound(ctx, claim, r.Old)
@@ -158,18 +158,18 @@ func (r *run) restore(ctx context.Context) error {
 	case claim == nil:
 	case bound, claim.UID == r.ClaimUID && claim.DeletionTimestamp == nil:
 		r.ClaimUID = claim.UID
-		return r.storage.Touch(ctx, claim, r.Run)
+		return r.storage.TouchClaim(ctx, claim, r.Run)
 	case claim.UID == r.ClaimUID:
 		if err := r.storage.AwaitGone(ctx, r.ID, claim.Name, claim.UID); err != nil {
 			return err
 		}
 	case r.Used && r.IsBoundTo(claim, r.New.Name):
-		if err := r.detach(ctx, claim); err != nil {
+		if err := r.detachDisk(ctx, claim); err != nil {
 			return err
 		}
 	}
-	r.host.Report("Creating claim %q again, bound to its old disk", r.Claim.Name)
-	uid, err := r.storage.Bind(ctx, r.Record, r.Old)
+	r.host.ReportLine("Creating claim %q again, bound to its old disk", r.Claim.Name)
+	uid, err := r.storage.BindClaim(ctx, r.Record, r.Old)
 	if err != nil {
 		return err
 	}
@@ -177,9 +177,9 @@ func (r *run) restore(ctx context.Context) error {
 	return nil
 }
 
-// detach deletes the claim that is bound to the copy, and keeps the copy.
-func (r *run) detach(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	if err := objects.Unused(ctx, r.host, r.ID, claim.Name); err != nil {
+// detachDisk deletes the claim that is bound to the copy, and keeps the copy.
+func (r *run) detachDisk(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	if err := objects.ProveUnused(ctx, r.host, r.ID, claim.Name); err != nil {
 		return err
 	}
 	if err := r.storage.Retain(ctx, r.Record, r.New, r.Marks(r.New)); err != nil {

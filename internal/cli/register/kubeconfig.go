@@ -41,8 +41,8 @@ func memberWayFrom(admin *rest.Config, server, serverName string) (memberWay, er
 	return w, nil
 }
 
-// Loopback reports whether the server's address is a loopback address.
-func (w memberWay) Loopback() bool {
+// UsesLoopback reports whether the server's address is a loopback address.
+func (w memberWay) UsesLoopback() bool {
 	u, err := url.Parse(w.Server)
 	if err != nil {
 		return false
@@ -69,8 +69,8 @@ func (w memberWay) Kubeconfig(token string) ([]byte, error) {
 	return content, nil
 }
 
-// config returns the client configuration of the manager's account.
-func (w memberWay) config(token string) *rest.Config {
+// configOfManager returns the client configuration of the manager's account.
+func (w memberWay) configOfManager(token string) *rest.Config {
 	return &rest.Config{
 		Host: w.Server, BearerToken: token,
 		TLSClientConfig: rest.TLSClientConfig{ServerName: w.serverName, CAData: w.ca},

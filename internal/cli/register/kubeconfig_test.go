@@ -66,7 +66,7 @@ func TestLoopback(t *testing.T) {
 		"https://127.0.0.1:6443": true, "https://127.8.8.8": true, "https://[::1]:6443": true, "https://localhost:6443": true,
 		"https://10.0.0.1": false, "https://example.org": false, "https://127.example.org": false,
 	} {
-		if got := (memberWay{Server: server}).Loopback(); got != want {
+		if got := (memberWay{Server: server}).UsesLoopback(); got != want {
 			t.Errorf("%s: got %v, want %v", server, got, want)
 		}
 	}

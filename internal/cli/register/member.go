@@ -72,10 +72,10 @@ func (r *memberPart) Preflight(ctx context.Context) error {
 				continue
 			}
 			if there == nil && obj.GetNamespace() != "" {
-				problems = append(problems, r.may(ctx, "patch", obj, ""), r.may(ctx, "create", obj, ""))
+				problems = append(problems, r.mayCreate(ctx, "patch", obj, ""), r.mayCreate(ctx, "create", obj, ""))
 				continue
 			}
-			problems = append(problems, r.apply(ctx, obj.DeepCopy(), client.DryRunAll))
+			problems = append(problems, r.applyObject(ctx, obj.DeepCopy(), client.DryRunAll))
 		}
 	}
 	account := &unstructured.Unstructured{}
@@ -83,12 +83,12 @@ func (r *memberPart) Preflight(ctx context.Context) error {
 	account.SetKind("ServiceAccount")
 	account.SetNamespace(r.Env.Namespace)
 	account.SetName(r.Account)
-	problems = append(problems, r.may(ctx, "create", account, "token"))
+	problems = append(problems, r.mayCreate(ctx, "create", account, "token"))
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
 	if r.Prepared {
-		there, err := r.found(ctx, account)
+		there, err := r.findExisting(ctx, account)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (r *memberPart) Preflight(ctx context.Context) error {
 // namespace returns the member's namespace, or nil. If an earlier deregistration is still deleting it,
 // namespace waits for a short time.
 func (r *memberPart) namespace(ctx context.Context) (*unstructured.Unstructured, error) {
-	there, err := r.found(ctx, r.Objects[0])
+	there, err := r.findExisting(ctx, r.Objects[0])
 	if err != nil || there == nil || there.GetDeletionTimestamp() == nil {
 		return there, err
 	}
@@ -110,7 +110,7 @@ func (r *memberPart) namespace(ctx context.Context) (*unstructured.Unstructured,
 	limited, cancel := context.WithTimeout(ctx, Settling)
 	defer cancel()
 	err = retryPatiently(limited, func(ctx context.Context) (bool, error) {
-		now, err := r.found(ctx, r.Objects[0])
+		now, err := r.findExisting(ctx, r.Objects[0])
 		if err == nil {
 			there = now
 		}
@@ -122,8 +122,8 @@ func (r *memberPart) namespace(ctx context.Context) (*unstructured.Unstructured,
 	return there, err
 }
 
-// found returns the current object in the member, or nil.
-func (r *memberPart) found(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// findExisting returns the current object in the member, or nil.
+func (r *memberPart) findExisting(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	there := &unstructured.Unstructured{}
 	there.SetGroupVersionKind(obj.GroupVersionKind())
 	err := r.Member.Get(ctx, client.ObjectKeyFromObject(obj), there)
@@ -136,7 +136,7 @@ func (r *memberPart) found(ctx context.Context, obj *unstructured.Unstructured) 
 	return there, nil
 }
 
-func (r *memberPart) may(ctx context.Context, verb string, obj *unstructured.Unstructured, subresource string) error {
+func (r *memberPart) mayCreate(ctx context.Context, verb string, obj *unstructured.Unstructured, subresource string) error {
 	mapping, err := r.Member.RESTMapper().RESTMapping(obj.GroupVersionKind().GroupKind(), obj.GroupVersionKind().Version)
 	if err != nil {
 		return command.Explain("the member", r.Member.Config, fmt.Errorf("look up kind %s: %w", obj.GetKind(), err))
@@ -160,8 +160,8 @@ func (r *memberPart) may(ctx context.Context, verb string, obj *unstructured.Uns
 	return fmt.Errorf("the user in the member's kubeconfig is not allowed to %s %s. Specify a kubeconfig that belongs to a cluster admin", verb, what)
 }
 
-func (r *memberPart) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {
-	there, err := r.found(ctx, obj)
+func (r *memberPart) applyObject(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {
+	there, err := r.findExisting(ctx, obj)
 	switch {
 	case err != nil:
 		return err
@@ -179,11 +179,11 @@ func (r *memberPart) apply(ctx context.Context, obj *unstructured.Unstructured, 
 	return nil
 }
 
-// Prepare applies the member's part. It does not change an existing namespace: the command must not
+// PrepareObjects applies the member's part. It does not change an existing namespace: the command must not
 // label, or later delete, a namespace that somebody else created.
-func (r *memberPart) Prepare(ctx context.Context) error {
+func (r *memberPart) PrepareObjects(ctx context.Context) error {
 	for _, obj := range r.Objects {
-		there, err := r.found(ctx, obj)
+		there, err := r.findExisting(ctx, obj)
 		if err != nil {
 			return err
 		}
@@ -191,14 +191,14 @@ func (r *memberPart) Prepare(ctx context.Context) error {
 		switch {
 		case there == nil:
 			by := "kubectl delete " + strings.ToLower(obj.GetKind()) + inNamespace(obj) + " " + obj.GetName() + " (in the member)"
-			err = r.Journal.Do(undoStep{What: kindAndName(obj) + " in the member", By: by, Undo: func(ctx context.Context) (bool, error) {
-				return r.takeBack(ctx, applied)
-			}}, func() error { return r.apply(ctx, applied) })
+			err = r.Journal.DoAndRemember(undoStep{What: kindAndName(obj) + " in the member", By: by, Undo: func(ctx context.Context) (bool, error) {
+				return r.takeBackObject(ctx, applied)
+			}}, func() error { return r.applyObject(ctx, applied) })
 		case obj.GetKind() == kindNamespace:
 		default:
-			err = r.apply(ctx, applied)
-			if !command.Refused(err) && (err != nil || !same(applied, there)) {
-				r.Journal.changed(kindAndName(obj) + " in the member")
+			err = r.applyObject(ctx, applied)
+			if !command.Refused(err) && (err != nil || !sameObject(applied, there)) {
+				r.Journal.changedObjects(kindAndName(obj) + " in the member")
 			}
 		}
 		if err != nil {
@@ -208,9 +208,9 @@ func (r *memberPart) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// same reports whether two versions of an object are equal except for fields that the cluster
+// sameObject reports whether two versions of an object are equal except for fields that the cluster
 // sets. It is pure.
-func same(a, b *unstructured.Unstructured) bool {
+func sameObject(a, b *unstructured.Unstructured) bool {
 	bare := func(obj *unstructured.Unstructured) map[string]any {
 		c := obj.DeepCopy()
 		c.SetResourceVersion("")
@@ -222,9 +222,9 @@ func same(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(bare(a), bare(b))
 }
 
-// takeBack deletes an object that this run has created, unless the manager or somebody else already
+// takeBackObject deletes an object that this run has created, unless the manager or somebody else already
 // depends on it. It never deletes a fence.
-func (r *memberPart) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
+func (r *memberPart) takeBackObject(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
 	if obj.GetKind() == kindNamespace {
 		var leases coordinationv1.LeaseList
 		if err := r.Member.List(ctx, &leases, client.InNamespace(obj.GetName())); err != nil {
@@ -241,7 +241,7 @@ func (r *memberPart) takeBack(ctx context.Context, obj *unstructured.Unstructure
 			return false, fmt.Errorf("the namespace also contains %s, which this command did not create", strings.Join(held, ", "))
 		}
 	}
-	return r.Unmake(ctx, r.Member, obj)
+	return r.UndoCreation(ctx, r.Member, obj)
 }
 
 // RefuseHosts rejects a member that runs a Xylem manager of its own. The member's policies would
@@ -272,8 +272,8 @@ func (r *memberPart) RefuseHosts(ctx context.Context) error {
 	return nil
 }
 
-// Request requests a token for the manager's account from the member.
-func (r *memberPart) Request(ctx context.Context) (string, error) {
+// RequestToken requests a token for the manager's account from the member.
+func (r *memberPart) RequestToken(ctx context.Context) (string, error) {
 	account := &corev1.ServiceAccount{}
 	account.Namespace, account.Name = r.Env.Namespace, r.Account
 	review := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(r.Lifetime / time.Second))}}
@@ -283,10 +283,10 @@ func (r *memberPart) Request(ctx context.Context) (string, error) {
 	return review.Status.Token, nil
 }
 
-// Verify checks that the member accepts the token and that the token grants read access. It
+// VerifyCredentials checks that the member accepts the token and that the token grants read access. It
 // connects in the same way as the manager. The member may take some time to enforce a new role.
-func (r *memberPart) Verify(ctx context.Context, token string) error {
-	config := r.Way.config(token)
+func (r *memberPart) VerifyCredentials(ctx context.Context, token string) error {
+	config := r.Way.configOfManager(token)
 	config.Timeout = r.Member.Config.Timeout
 	account, err := r.Env.NewCluster(config)
 	if err != nil {
@@ -331,10 +331,10 @@ func inNamespace(obj client.Object) string {
 	return " -n " + obj.GetNamespace()
 }
 
-// Unmake deletes an object that this run has created. If the response to the write was lost, the
+// UndoCreation deletes an object that this run has created. If the response to the write was lost, the
 // UID is unknown. In this case, Unmake deletes the object with that name if the plugin wrote it,
 // because none existed when the run began.
-func (r *memberPart) Unmake(ctx context.Context, in *command.Cluster, obj client.Object) (bool, error) {
+func (r *memberPart) UndoCreation(ctx context.Context, in *command.Cluster, obj client.Object) (bool, error) {
 	found := false
 	err := retryPatiently(ctx, func(ctx context.Context) (bool, error) {
 		if obj.GetUID() == "" {

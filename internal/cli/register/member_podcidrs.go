@@ -31,7 +31,7 @@ func podCIDRsOfNodes(nodes []corev1.Node) []string {
 	var ranges []string
 	for _, family := range [][]netip.Prefix{four, six} {
 		if len(family) > podCIDRsLimit/2 {
-			family = []netip.Prefix{around(family)}
+			family = []netip.Prefix{surroundingRange(family)}
 		}
 		for _, prefix := range family {
 			ranges = append(ranges, prefix.String())
@@ -40,8 +40,8 @@ func podCIDRsOfNodes(nodes []corev1.Node) []string {
 	return ranges
 }
 
-// around returns the smallest range that contains all prefixes.
-func around(prefixes []netip.Prefix) netip.Prefix {
+// surroundingRange returns the smallest range that contains all prefixes.
+func surroundingRange(prefixes []netip.Prefix) netip.Prefix {
 	whole := prefixes[0]
 	for _, prefix := range prefixes[1:] {
 		for !whole.Contains(prefix.Addr()) || whole.Bits() > prefix.Bits() {

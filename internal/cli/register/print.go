@@ -23,8 +23,8 @@ import (
 // defaultClass is the annotation that marks a cluster's default class.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// report prints the status of the registration, and what to do next.
-func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
+// reportConnected prints the status of the registration, and what to do next.
+func (r *run) reportConnected(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	cr.TypeMeta = r.registration().TypeMeta
 	if r.output.Format != "" {
 		return r.output.Print(r.Env.MachineOut(), cr)
@@ -38,7 +38,7 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	if err := r.host.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node); err != nil {
 		notes = append(notes, fmt.Errorf("read node %q: %w", cr.NodeName(), err))
 	} else {
-		fmt.Fprintf(w, "  free\t%s\n", amounts(node.Status.Allocatable))
+		fmt.Fprintf(w, "  free\t%s\n", describeAmounts(node.Status.Allocatable))
 	}
 	fmt.Fprintf(w, "  when deregistered\t%s\n  when away\t%s\n", cr.Spec.Deregistration, cr.WhenAway())
 	if cr.Status.TokenExpires != nil {
@@ -93,8 +93,8 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	fmt.Fprintf(r.Env.Out, "  Then run: kubectl xylem tree pvc/NAME -n NAMESPACE\n")
 }
 
-// amounts returns the quantities of the most important resources.
-func amounts(list corev1.ResourceList) string {
+// describeAmounts returns the quantities of the most important resources.
+func describeAmounts(list corev1.ResourceList) string {
 	var parts []string
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if q, ok := list[name]; ok {

@@ -31,9 +31,9 @@ type undoStep struct {
 	By string
 }
 
-// Do records a write and then executes it. It removes the record if the cluster rejected the
+// DoAndRemember records a write and then executes it. It removes the record if the cluster rejected the
 // write. After any other error, the write may have succeeded.
-func (j *journal) Do(s undoStep, write func() error) error {
+func (j *journal) DoAndRemember(s undoStep, write func() error) error {
 	j.steps = append(j.steps, s)
 	err := write()
 	if command.Refused(err) {
@@ -42,12 +42,12 @@ func (j *journal) Do(s undoStep, write func() error) error {
 	return err
 }
 
-// changed records that an existing object was changed.
-func (j *journal) changed(what string) { j.updated = append(j.updated, what) }
+// changedObjects records that an existing object was changed.
+func (j *journal) changedObjects(what string) { j.updated = append(j.updated, what) }
 
-// Rollback undoes all writes, the last one first, and reports what is left. It stops at the
+// RollBackChanges undoes all writes, the last one first, and reports what is left. It stops at the
 // first failure, because later objects depend on earlier ones.
-func (j *journal) Rollback(ctx context.Context, cause error) error {
+func (j *journal) RollBackChanges(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	var undone, left, lines []string

@@ -44,15 +44,15 @@ func TestRollback(t *testing.T) {
 			var j journal
 			for _, w := range c.writes {
 				s := undoStep{What: w.what, By: "rm " + w.what, Undo: func(context.Context) (bool, error) { return w.there, w.stuck }}
-				if err := j.Do(s, func() error { return w.err }); !errors.Is(err, w.err) {
+				if err := j.DoAndRemember(s, func() error { return w.err }); !errors.Is(err, w.err) {
 					t.Fatal(err)
 				}
 			}
 			for _, what := range c.updated {
-				j.changed(what)
+				j.changedObjects(what)
 			}
 			cause := errors.New("broken")
-			err := j.Rollback(t.Context(), cause)
+			err := j.RollBackChanges(t.Context(), cause)
 			if !errors.Is(err, cause) {
 				t.Errorf("the error does not wrap its cause: %v", err)
 			}

@@ -32,10 +32,10 @@ var final = map[string]string{
 	v1alpha1.ReasonNodeNameTaken:     "",
 }
 
-// patience returns how long a reason in final must persist before the plugin reports it. If the
+// patienceOf returns how long a reason in final must persist before the plugin reports it. If the
 // member has several API servers, one may take some time to observe the account and the permissions
 // that were created through another one. It is pure.
-func patience(reason string, first bool) time.Duration {
+func patienceOf(reason string, first bool) time.Duration {
 	switch {
 	case reason == v1alpha1.ReasonUnauthorized || reason == v1alpha1.ReasonForbidden:
 		return Settling
@@ -64,10 +64,10 @@ type connectionWait struct {
 	reason  string
 }
 
-// Ready waits until the manager has connected and the registration is ready. If the token has an
+// AwaitReady waits until the manager has connected and the registration is ready. If the token has an
 // expiry, Ready also waits until the manager uses this token. connected reports whether the manager
 // has connected, even if Ready returns an error.
-func (w *connectionWait) Ready(ctx context.Context, token string) (ready *v1alpha1.ClusterRegistration, connected bool, err error) {
+func (w *connectionWait) AwaitReady(ctx context.Context, token string) (ready *v1alpha1.ClusterRegistration, connected bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	var cr v1alpha1.ClusterRegistration
@@ -80,21 +80,21 @@ func (w *connectionWait) Ready(ctx context.Context, token string) (ready *v1alph
 			}
 			return false, fmt.Errorf("read registration %q: %w", w.Name, err)
 		}
-		return w.look(&cr)
+		return w.readConditions(&cr)
 	})
 	connected = meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	switch {
 	case err == nil:
 		return &cr, connected, nil
 	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("the registration was not ready after %s, because %s", w.Timeout, w.missing(&cr))
+		err = fmt.Errorf("the registration was not ready after %s, because %s", w.Timeout, w.missingConditions(&cr))
 	case ctx.Err() != nil:
-		err = fmt.Errorf("interrupted. The registration was not ready yet, because %s", w.missing(&cr))
+		err = fmt.Errorf("interrupted. The registration was not ready yet, because %s", w.missingConditions(&cr))
 	}
 	return nil, connected, err
 }
 
-func (w *connectionWait) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
+func (w *connectionWait) readConditions(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	now := w.Env.Clock.Now()
 	if connected == nil || connected.Reason != w.reason {
@@ -102,30 +102,30 @@ func (w *connectionWait) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	}
 	if connected != nil && connected.Status != metav1.ConditionTrue {
 		w.reason = connected.Reason
-		if _, is := final[connected.Reason]; is && now.Sub(w.since) >= patience(connected.Reason, w.First) {
+		if _, is := final[connected.Reason]; is && now.Sub(w.since) >= patienceOf(connected.Reason, w.First) {
 			return false, fmt.Errorf("the manager cannot connect (%s): %s", connected.Reason, connected.Message)
 		}
 	}
 	ready := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionReady)
-	if ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cr.Generation && w.used(cr) {
+	if ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cr.Generation && w.usesSecret(cr) {
 		return true, nil
 	}
-	if shown := progress(cr); shown != w.shown {
+	if shown := describeProgress(cr); shown != w.shown {
 		w.shown = shown
 		fmt.Fprintln(w.Env.ErrOut, shown)
 	}
 	return false, nil
 }
 
-// used reports whether the manager uses the new token.
-func (w *connectionWait) used(cr *v1alpha1.ClusterRegistration) bool {
+// usesSecret reports whether the manager uses the new token.
+func (w *connectionWait) usesSecret(cr *v1alpha1.ClusterRegistration) bool {
 	return w.expires.IsZero() || cr.Status.TokenExpires != nil && cr.Status.TokenExpires.Time.Equal(w.expires)
 }
 
-// progress returns a line about what the command waits for. Nothing in it is a failure yet. It is
+// describeProgress returns a line about what the command waits for. Nothing in it is a failure yet. It is
 // pure.
-func progress(cr *v1alpha1.ClusterRegistration) string {
-	switch c := unmet(cr); {
+func describeProgress(cr *v1alpha1.ClusterRegistration) string {
+	switch c := unmetCondition(cr); {
 	case len(cr.Status.Conditions) == 0:
 		return "waiting for the manager to read the registration"
 	case c == nil:
@@ -137,8 +137,8 @@ func progress(cr *v1alpha1.ClusterRegistration) string {
 	}
 }
 
-// unmet returns the first condition that is not True yet, or nil.
-func unmet(cr *v1alpha1.ClusterRegistration) *metav1.Condition {
+// unmetCondition returns the first condition that is not True yet, or nil.
+func unmetCondition(cr *v1alpha1.ClusterRegistration) *metav1.Condition {
 	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(cr.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
 			return c
@@ -147,9 +147,9 @@ func unmet(cr *v1alpha1.ClusterRegistration) *metav1.Condition {
 	return nil
 }
 
-// missing returns the reason why the registration is not ready yet. It is pure.
-func (w *connectionWait) missing(cr *v1alpha1.ClusterRegistration) string {
-	if c := unmet(cr); c != nil {
+// missingConditions returns the reason why the registration is not ready yet. It is pure.
+func (w *connectionWait) missingConditions(cr *v1alpha1.ClusterRegistration) string {
+	if c := unmetCondition(cr); c != nil {
 		return fmt.Sprintf("condition %s is not True (%s): %s", c.Type, c.Reason, c.Message)
 	}
 	if len(cr.Status.Conditions) == 0 {

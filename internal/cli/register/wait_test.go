@@ -37,13 +37,13 @@ func TestPermanentReasons(t *testing.T) {
 			w := connectionWait{Env: env, First: c.before == nil}
 			cr := &v1alpha1.ClusterRegistration{}
 			cr.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionFalse, Reason: c.reason}}
-			_, err := w.look(cr)
+			_, err := w.readConditions(cr)
 			if c.lasts > 0 {
 				if err != nil {
 					t.Fatalf("got error %v immediately, want none yet", err)
 				}
 				clock.Step(c.lasts)
-				_, err = w.look(cr)
+				_, err = w.readConditions(cr)
 			}
 			if (err != nil) != c.end {
 				t.Errorf("got error %v, want an error: %t", err, c.end)
@@ -71,7 +71,7 @@ func TestProgressIsCalm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.ClusterRegistration{}
 			cr.Status.Conditions = tc.conditions
-			if got := progress(cr); got != tc.want {
+			if got := describeProgress(cr); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

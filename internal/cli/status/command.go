@@ -44,14 +44,14 @@ object whenever it changes.`,
   kubectl xylem status --watch
   kubectl xylem status -o json | jq -r '.members[] | select(.ready | not) | .name'`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error { return o.printStatus(c.Context()) },
 	}
 	o.output.AddFlags(c)
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the status again whenever it changes, until you press Ctrl-C.")
 	return c
 }
 
-func (o *options) run(ctx context.Context) error {
+func (o *options) printStatus(ctx context.Context) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
@@ -59,15 +59,15 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	current := func() (*Fleet, error) { return read(ctx, host, o.env.Namespace, o.env.Clock.Now()) }
-	return command.Watch(ctx, o.env, o.watch, current, o.print)
+	current := func() (*Fleet, error) { return readFleet(ctx, host, o.env.Namespace, o.env.Clock.Now()) }
+	return command.Watch(ctx, o.env, o.watch, current, o.printFleet)
 }
 
-func (o *options) print(f *Fleet) error {
+func (o *options) printFleet(f *Fleet) error {
 	if o.output.Format != "" {
 		return o.output.Print(o.env.MachineOut(), f)
 	}
-	p := page{inspect.PageOf(o.env)}
+	p := page{inspect.PageOfCommand(o.env)}
 	if o.watch {
 		p.PrintWatchTime()
 	}
@@ -133,21 +133,21 @@ func (p page) printMembers(members []Member) {
 			ready++
 		}
 		v := m.Volumes
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Name, m.Reason, orNone(m.Version), m.Node, v.Bound, v.Pending, v.Deleting, v.Orphaned,
-			p.timeLeft(m.TokenExpires), duration.HumanDuration(p.Now.Sub(m.Created.Time)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Name, m.Reason, textOrNone(m.Version), m.Node, v.Bound, v.Pending, v.Deleting, v.Orphaned,
+			p.tokenTimeLeft(m.TokenExpires), duration.HumanDuration(p.Now.Sub(m.Created.Time)))
 	}
 	_ = w.Flush()
 	fmt.Fprintf(p.Out, "%d of %d ready\n", ready, len(members))
 }
 
-func orNone(text string) string {
+func textOrNone(text string) string {
 	if text == "" {
 		return "-"
 	}
 	return text
 }
 
-func (p page) timeLeft(expires *metav1.Time) string {
+func (p page) tokenTimeLeft(expires *metav1.Time) string {
 	switch {
 	case expires == nil:
 		return "-"

@@ -75,8 +75,8 @@ type Throughput struct {
 	Day        int `json:"day"`
 }
 
-// count adds a volume of the given age.
-func (t *Throughput) count(age time.Duration) {
+// countVolume adds a volume of the given age.
+func (t *Throughput) countVolume(age time.Duration) {
 	const day = 24 * time.Hour
 	if age <= 10*time.Minute {
 		t.TenMinutes++
@@ -89,8 +89,8 @@ func (t *Throughput) count(age time.Duration) {
 	}
 }
 
-// memberOf returns the printed state of a registration.
-func memberOf(r *v1alpha1.ClusterRegistration) Member {
+// memberOfRegistration returns the printed state of a registration.
+func memberOfRegistration(r *v1alpha1.ClusterRegistration) Member {
 	m := Member{
 		Name: r.Name, Node: r.NodeName(), Version: inspect.Plain(r.Status.KubernetesVersion), Volumes: r.Status.Volumes,
 		TokenExpires: r.Status.TokenExpires, Created: r.CreationTimestamp, Reason: string(metav1.ConditionUnknown),
@@ -103,8 +103,8 @@ func memberOf(r *v1alpha1.ClusterRegistration) Member {
 	return m
 }
 
-// waiting returns the printed state of a Pod, and false if Xylem reports nothing about it.
-func waiting(pod *corev1.Pod) (Pod, bool) {
+// waitingPod returns the printed state of a Pod, and false if Xylem reports nothing about it.
+func waitingPod(pod *corev1.Pod) (Pod, bool) {
 	for _, c := range pod.Status.Conditions {
 		ours := c.Type == v1alpha1.PodPlaceable || c.Type == v1alpha1.PodPushed || c.Type == corev1.PodReady && c.Reason == v1alpha1.ReasonMemberAway
 		if ours && c.Status == corev1.ConditionFalse {

@@ -56,7 +56,7 @@ func TestMemberOf(t *testing.T) {
 			false, v1alpha1.ReasonConfirmationNeeded, []string{v1alpha1.ReasonConfirmationNeeded}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := memberOf(tc.registration)
+			m := memberOfRegistration(tc.registration)
 			if m.Ready != tc.ready || m.Reason != tc.reason {
 				t.Errorf("got ready %t (%s), want %t (%s)", m.Ready, m.Reason, tc.ready, tc.reason)
 			}
@@ -88,7 +88,7 @@ func TestWaiting(t *testing.T) {
 		"not scheduled by the host's scheduler": {is(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, got := waiting(tc.pod); got != tc.want {
+			if _, got := waitingPod(tc.pod); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
@@ -135,7 +135,7 @@ func TestPrintWatched(t *testing.T) {
 	o := &options{watch: true, env: command.NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clocktesting.NewFakeClock(now.Add(45*time.Second)))}
 	young := metav1.NewTime(now.Add(30 * time.Second))
 	f := &Fleet{Members: []Member{{Name: "a", Created: young}}, Pods: []Pod{{Namespace: "shop", Name: "app", Since: young}}}
-	if err := o.print(f); err != nil {
+	if err := o.printFleet(f); err != nil {
 		t.Fatal(err)
 	}
 	if printed := out.String(); strings.Contains(printed, "<invalid>") || strings.Count(printed, "15s") != 2 || !strings.Contains(printed, "05:00:45") {
@@ -146,7 +146,7 @@ func TestPrintWatched(t *testing.T) {
 func TestThroughput(t *testing.T) {
 	var got Throughput
 	for _, age := range []time.Duration{time.Minute, 10 * time.Minute, 11 * time.Minute, 2 * time.Hour, 30 * time.Hour} {
-		got.count(age)
+		got.countVolume(age)
 	}
 	if want := (Throughput{TenMinutes: 2, Hour: 3, Day: 4}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)

@@ -19,9 +19,9 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
-// read reads the fleet from the host. It fails if it cannot list the registrations. It records
+// readFleet reads the fleet from the host. It fails if it cannot list the registrations. It records
 // other failures in Missing.
-func read(ctx context.Context, host *command.Cluster, namespace string, now time.Time) (*Fleet, error) {
+func readFleet(ctx context.Context, host *command.Cluster, namespace string, now time.Time) (*Fleet, error) {
 	f := &Fleet{TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: Kind}, Members: []Member{}}
 	var registrations v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &registrations); {
@@ -31,20 +31,20 @@ func read(ctx context.Context, host *command.Cluster, namespace string, now time
 		return nil, command.Explain("the host", host.Config, fmt.Errorf("list ClusterRegistrations: %w", err))
 	}
 	for i := range registrations.Items {
-		f.Members = append(f.Members, memberOf(&registrations.Items[i]))
+		f.Members = append(f.Members, memberOfRegistration(&registrations.Items[i]))
 	}
 	slices.SortFunc(f.Members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 	f.Leaderless = inspect.LeaderProblem(ctx, host.Config, namespace)
 	reader := &inspect.Reader{Reader: host, Misses: &inspect.Misses{}}
-	f.readPods(ctx, reader)
+	f.readWaitingPods(ctx, reader)
 	f.readVolumes(ctx, reader, now)
-	f.Missing = reader.Misses.All()
+	f.Missing = reader.Misses.AllMissing()
 	return f, nil
 }
 
-// readPods finds the waiting Pods: Pending ones, and those on virtual nodes of members that are
+// readWaitingPods finds the waiting Pods: Pending ones, and those on virtual nodes of members that are
 // not ready.
-func (f *Fleet) readPods(ctx context.Context, host *inspect.Reader) {
+func (f *Fleet) readWaitingPods(ctx context.Context, host *inspect.Reader) {
 	selectors := []fields.Selector{fields.OneTermEqualSelector("status.phase", string(corev1.PodPending))}
 	for _, m := range f.Members {
 		if !m.Ready {
@@ -56,7 +56,7 @@ func (f *Fleet) readPods(ctx context.Context, host *inspect.Reader) {
 		pods := inspect.ReadList(ctx, host, "Pods", &corev1.PodList{}, func(l *corev1.PodList) []Pod {
 			var found []Pod
 			for i := range l.Items {
-				if pod, waits := waiting(&l.Items[i]); waits {
+				if pod, waits := waitingPod(&l.Items[i]); waits {
 					found = append(found, pod)
 				}
 			}
@@ -76,7 +76,7 @@ func (f *Fleet) readVolumes(ctx context.Context, host *inspect.Reader, now time.
 	volumes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeList"))
 	inspect.ReadList(ctx, host, "PersistentVolumes", volumes, func(l *metav1.PartialObjectMetadataList) []time.Time {
 		for i := range l.Items {
-			f.Provisioned.count(now.Sub(l.Items[i].CreationTimestamp.Time))
+			f.Provisioned.countVolume(now.Sub(l.Items[i].CreationTimestamp.Time))
 		}
 		return nil // keep no page in memory
 	}, client.HasLabels{v1alpha1.LabelClusterID})

@@ -48,13 +48,13 @@ meaning. With --watch, they print an object whenever it changes.`,
   kubectl xylem tree pvc data --member-kubeconfig ~/cluster38.kubeconfig
   kubectl xylem tree pvc data -o json | jq -r '.. | .handle? // empty'`,
 		Args:              arguments,
-		ValidArgsFunction: o.complete,
+		ValidArgsFunction: o.completeSubjects,
 		RunE: func(c *cobra.Command, args []string) error {
-			asked, err := parse(args)
+			asked, err := parseTarget(args)
 			if err != nil {
 				return err
 			}
-			return o.run(c.Context(), asked)
+			return o.showTree(c.Context(), asked)
 		},
 	}
 	o.output.AddFlags(c)
@@ -78,9 +78,9 @@ type Asked struct {
 	Facts []*inspect.Facts
 }
 
-// Read reads the objects around the requested object. The arguments are those of the tree command.
-func Read(ctx context.Context, env *command.Env, way inspect.Way, args []string) (*Asked, error) {
-	asked, err := parse(args)
+// ReadSubject reads the objects around the requested object. The arguments are those of the tree command.
+func ReadSubject(ctx context.Context, env *command.Env, way inspect.Way, args []string) (*Asked, error) {
+	asked, err := parseTarget(args)
 	if err != nil {
 		return nil, err
 	}
@@ -97,13 +97,13 @@ func Read(ctx context.Context, env *command.Env, way inspect.Way, args []string)
 	}
 	r, result := reading{env: env, host: host, namespace: namespace, way: way}, &Asked{}
 	parts := []target{asked}
-	if !asked.single() {
-		if result.Owner, parts, err = r.parts(ctx, asked); err != nil || result.Owner.Health == inspect.Good {
+	if !asked.isSingleObject() {
+		if result.Owner, parts, err = r.readParts(ctx, asked); err != nil || result.Owner.Health == inspect.Good {
 			return result, err
 		}
 	}
 	for _, part := range parts {
-		facts, err := r.facts(ctx, part)
+		facts, err := r.readFacts(ctx, part)
 		if apierrors.IsNotFound(err) && result.Owner != nil {
 			continue // deleted after it was listed
 		}
@@ -118,17 +118,19 @@ func Read(ctx context.Context, env *command.Env, way inspect.Way, args []string)
 	return result, nil
 }
 
-// Complete completes kinds, and then names of the host's objects.
-func Complete(env *command.Env) cobra.CompletionFunc { return (&options{env: env}).complete }
+// CompleteSubjects completes kinds, and then names of the host's objects.
+func CompleteSubjects(env *command.Env) cobra.CompletionFunc {
+	return (&options{env: env}).completeSubjects
+}
 
 func arguments(c *cobra.Command, args []string) error {
-	if _, err := parse(args); err != nil {
+	if _, err := parseTarget(args); err != nil {
 		return fmt.Errorf("%w\nSee '%s --help'", err, c.CommandPath())
 	}
 	return nil
 }
 
-func (o *options) run(ctx context.Context, asked target) error {
+func (o *options) showTree(ctx context.Context, asked target) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
@@ -146,15 +148,15 @@ func (o *options) run(ctx context.Context, asked target) error {
 	r := reading{env: o.env, host: host, namespace: namespace, way: o.way}
 	well := false
 	read := func() (*inspect.Tree, error) {
-		t, err := r.tree(ctx, asked)
-		well = err == nil && o.problems && !problems(&t.Root)
+		t, err := r.treeOfTarget(ctx, asked)
+		well = err == nil && o.problems && !keepOnlyProblems(&t.Root)
 		return t, err
 	}
-	return command.Watch(ctx, o.env, o.watch, read, func(t *inspect.Tree) error { return o.print(t, asked, well) })
+	return command.Watch(ctx, o.env, o.watch, read, func(t *inspect.Tree) error { return o.printOutput(t, asked, well) })
 }
 
-// print prints the tree. well means that the user requested only problems, and there are none.
-func (o *options) print(t *inspect.Tree, asked target, well bool) error {
+// printOutput prints the tree. well means that the user requested only problems, and there are none.
+func (o *options) printOutput(t *inspect.Tree, asked target, well bool) error {
 	if o.output.Format != "" {
 		return o.output.Print(o.env.MachineOut(), t)
 	}
@@ -162,7 +164,7 @@ func (o *options) print(t *inspect.Tree, asked target, well bool) error {
 		fmt.Fprintf(o.env.Out, "%s %q: no problems\n", asked.kind, asked.name)
 		return nil
 	}
-	p := page{inspect.PageOf(o.env)}
+	p := page{inspect.PageOfCommand(o.env)}
 	if o.watch {
 		p.PrintWatchTime()
 	}
@@ -170,8 +172,8 @@ func (o *options) print(t *inspect.Tree, asked target, well bool) error {
 	return nil
 }
 
-// complete completes kinds, and names of the host's objects.
-func (o *options) complete(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeSubjects completes kinds, and names of the host's objects.
+func (o *options) completeSubjects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -186,5 +188,5 @@ func (o *options) complete(c *cobra.Command, args []string, _ string) ([]cobra.C
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return names(c.Context(), host, namespace, kinds[args[0]]), cobra.ShellCompDirectiveNoFileComp
+	return namesOfKind(c.Context(), host, namespace, kinds[args[0]]), cobra.ShellCompDirectiveNoFileComp
 }

@@ -61,8 +61,8 @@ func podConditions(pod *corev1.Pod) []inspect.Condition {
 	return shown
 }
 
-// unexplained returns the events that no condition repeats.
-func unexplained(events []inspect.Event, conditions []inspect.Condition) []inspect.Event {
+// eventsWithoutCondition returns the events that no condition repeats.
+func eventsWithoutCondition(events []inspect.Event, conditions []inspect.Condition) []inspect.Event {
 	return slices.DeleteFunc(events, func(e inspect.Event) bool {
 		return slices.ContainsFunc(conditions, func(c inspect.Condition) bool { return c.Reason == e.Reason && c.Message == e.Message })
 	})
@@ -78,9 +78,9 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []inspect.Condition
 		case v1alpha1.ConditionConnected: // True, with a reason, while destruction is suspended
 			concerns = concerns || c.Reason != v1alpha1.ReasonConnected
 		case v1alpha1.ConditionNodeReady: // if the member is away, shows when and how Xylem reacts
-			concerns = concerns && (inspect.Connected(r) || c.Reason == v1alpha1.ReasonMemberAway)
+			concerns = concerns && (inspect.IsConnected(r) || c.Reason == v1alpha1.ReasonMemberAway)
 		case v1alpha1.ConditionSynced, v1alpha1.ConditionDeletionsProgressing:
-			concerns = concerns && inspect.Connected(r)
+			concerns = concerns && inspect.IsConnected(r)
 		case v1alpha1.ConditionReady:
 			concerns = concerns && r.DeletionTimestamp != nil
 		default:
@@ -97,20 +97,20 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []inspect.Condition
 	return shown
 }
 
-// matter returns the latest of an object's Warnings and of Xylem's own events, or of all events if
+// relevantEvents returns the latest of an object's Warnings and of Xylem's own events, or of all events if
 // all is set. It merges repeated events, and returns the latest one last. It drops Warnings from
 // before the object became healthy, if that time is known.
-func matter(events []corev1.Event, all bool, well metav1.Time) []inspect.Event {
+func relevantEvents(events []corev1.Event, all bool, well metav1.Time) []inspect.Event {
 	var shown []inspect.Event
 	for i := range events {
 		e := &events[i]
-		if at := last(e); e.Type == corev1.EventTypeWarning && !well.Time.Before(at.Time) {
+		if at := lastOccurrence(e); e.Type == corev1.EventTypeWarning && !well.Time.Before(at.Time) {
 			continue
 		}
 		if !all && e.Type != corev1.EventTypeWarning && e.ReportingController != manager && e.Source.Component != manager {
 			continue
 		}
-		event := inspect.Event{Type: inspect.Plain(e.Type), Reason: inspect.Plain(e.Reason), Message: inspect.Plain(e.Message), Count: count(e), Last: last(e)}
+		event := inspect.Event{Type: inspect.Plain(e.Type), Reason: inspect.Plain(e.Reason), Message: inspect.Plain(e.Message), Count: countOccurrences(e), Last: lastOccurrence(e)}
 		same := slices.IndexFunc(shown, func(other inspect.Event) bool { return other.Reason == event.Reason && other.Message == event.Message })
 		if same < 0 {
 			shown = append(shown, event)
@@ -127,10 +127,10 @@ func matter(events []corev1.Event, all bool, well metav1.Time) []inspect.Event {
 	return shown[max(0, len(shown)-eventsShown):]
 }
 
-// claimWell returns when a healthy claim became healthy: its volume was bound, and Xylem's
+// claimHealthySince returns when a healthy claim became healthy: its volume was bound, and Xylem's
 // conditions became True. It returns zero if the time is unknown.
-func claimWell(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) metav1.Time {
-	well := volumeWell(volume)
+func claimHealthySince(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) metav1.Time {
+	well := volumeHealthySince(volume)
 	if claim.Status.Phase != corev1.ClaimBound || well.IsZero() {
 		return metav1.Time{}
 	}
@@ -142,16 +142,16 @@ func claimWell(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVol
 	return well
 }
 
-// volumeWell returns when a volume became bound, or zero if it is not bound or the time is unknown.
-func volumeWell(pv *corev1.PersistentVolume) metav1.Time {
+// volumeHealthySince returns when a volume became bound, or zero if it is not bound or the time is unknown.
+func volumeHealthySince(pv *corev1.PersistentVolume) metav1.Time {
 	if pv == nil || pv.Status.Phase != corev1.VolumeBound || pv.Status.LastPhaseTransitionTime == nil {
 		return metav1.Time{}
 	}
 	return *pv.Status.LastPhaseTransitionTime
 }
 
-// podWell returns when a Pod became ready or succeeded, or zero.
-func podWell(pod *corev1.Pod) metav1.Time {
+// podHealthySince returns when a Pod became ready or succeeded, or zero.
+func podHealthySince(pod *corev1.Pod) metav1.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && (c.Status == corev1.ConditionTrue || pod.Status.Phase == corev1.PodSucceeded) {
 			return c.LastTransitionTime
@@ -160,15 +160,15 @@ func podWell(pod *corev1.Pod) metav1.Time {
 	return metav1.Time{}
 }
 
-// count returns how often an event occurred, for both versions of the Event API.
-func count(e *corev1.Event) int {
+// countOccurrences returns how often an event occurred, for both versions of the Event API.
+func countOccurrences(e *corev1.Event) int {
 	if e.Series != nil {
 		return max(1, int(e.Series.Count))
 	}
 	return max(1, int(e.Count))
 }
 
-func last(e *corev1.Event) metav1.Time {
+func lastOccurrence(e *corev1.Event) metav1.Time {
 	latest := e.CreationTimestamp
 	for _, t := range []metav1.Time{e.LastTimestamp, {Time: e.EventTime.Time}} {
 		if latest.Before(&t) {

@@ -14,8 +14,8 @@ import (
 // protection is the finalizer that Kubernetes sets on claims.
 const protection = "kubernetes.io/pvc-protection"
 
-// holders adds the Pods that block the deletion of a claim, instead of its finalizers.
-func (f builder) holders(n *inspect.Node, c *inspect.ClaimFacts) {
+// addPodsInUse adds the Pods that block the deletion of a claim, instead of its finalizers.
+func (f builder) addPodsInUse(n *inspect.Node, c *inspect.ClaimFacts) {
 	if c.Claim.DeletionTimestamp == nil || !slices.Contains(c.Claim.Finalizers, protection) {
 		return
 	}
@@ -30,7 +30,7 @@ func (f builder) holders(n *inspect.Node, c *inspect.ClaimFacts) {
 		}
 		held := fmt.Sprintf("in use by Pod \"%s/%s\"", pod.Namespace, pod.Name)
 		if r := f.Registration(f.MemberOfPod(&pods[i])); r != nil {
-			if away := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionNodeReady); away != nil && !inspect.Connected(r) {
+			if away := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionNodeReady); away != nil && !inspect.IsConnected(r) {
 				held += fmt.Sprintf(", which waits for member %q, away since %s", r.Name, away.LastTransitionTime.UTC().Format("15:04"))
 			}
 		}

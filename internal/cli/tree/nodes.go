@@ -30,46 +30,46 @@ func BuildTree(read *inspect.Facts) *inspect.Tree {
 	t := &inspect.Tree{TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: inspect.TreeKind}, Missing: f.Missing}
 	switch {
 	case f.Snapshot != nil:
-		t.Root = f.snapshotNode(f.Snapshot)
+		t.Root = f.nodeOfSnapshot(f.Snapshot)
 	case f.Pod == nil && f.Claims[0].Key.Name == "":
-		t.Root = f.volumeNode(&f.Claims[0])
+		t.Root = f.nodeOfVolume(&f.Claims[0])
 	case f.Pod == nil:
-		t.Root = f.claimNode(&f.Claims[0])
+		t.Root = f.nodeOfClaim(&f.Claims[0])
 	default:
-		t.Root = f.podNode(f.Pod)
+		t.Root = f.nodeOfPod(f.Pod)
 		for i := range f.Claims {
-			t.Root.Children = append(t.Root.Children, f.claimNode(&f.Claims[i]))
+			t.Root.Children = append(t.Root.Children, f.nodeOfClaim(&f.Claims[i]))
 		}
 		// Without it, the tree of a Pod without claims would not show that its member is away.
-		if r := f.Registration(f.MemberOfPod(f.Pod)); r != nil && !podstatus.Finished(f.Pod.Pod) && !leadsTo(&t.Root, r.Name) {
+		if r := f.Registration(f.MemberOfPod(f.Pod)); r != nil && !podstatus.Finished(f.Pod.Pod) && !leadsToRegistration(&t.Root, r.Name) {
 			t.Root.Children = append(t.Root.Children, registrationNode(r))
 		}
 	}
 	for _, id := range f.ClusterIDs() {
 		if !f.Members[id] {
-			t.Recorded = append(t.Recorded, f.NameOf(id, f.volumeIn(id)))
+			t.Recorded = append(t.Recorded, f.NameOfMember(id, f.volumeInMember(id)))
 		}
 	}
 	return t
 }
 
-// leadsTo reports whether a node or an object below it is the given registration.
-func leadsTo(n *inspect.Node, registration string) bool {
+// leadsToRegistration reports whether a node or an object below it is the given registration.
+func leadsToRegistration(n *inspect.Node, registration string) bool {
 	return n.Kind == inspect.KindRegistration && n.Name == registration ||
-		slices.ContainsFunc(n.Children, func(child inspect.Node) bool { return leadsTo(&child, registration) })
+		slices.ContainsFunc(n.Children, func(child inspect.Node) bool { return leadsToRegistration(&child, registration) })
 }
 
-func (f builder) volumeIn(clusterID string) *corev1.PersistentVolume {
+func (f builder) volumeInMember(clusterID string) *corev1.PersistentVolume {
 	for i := range f.Claims {
-		if f.MemberOf(&f.Claims[i]) == clusterID {
+		if f.MemberOfClaim(&f.Claims[i]) == clusterID {
 			return f.Claims[i].Volume
 		}
 	}
 	return nil
 }
 
-// Object returns the node for an object that was read.
-func Object(kind, cluster string, obj client.Object, state string, health inspect.Health) inspect.Node {
+// NodeOfObject returns the node for an object that was read.
+func NodeOfObject(kind, cluster string, obj client.Object, state string, health inspect.Health) inspect.Node {
 	n := inspect.Node{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), Cluster: cluster, State: state, Health: health}
 	if created := obj.GetCreationTimestamp(); !created.IsZero() {
 		n.Created = &created
@@ -83,28 +83,28 @@ func Object(kind, cluster string, obj client.Object, state string, health inspec
 	return n
 }
 
-// since returns well, the time at which the object became healthy, or zero if it is not healthy.
-func since(n *inspect.Node, well metav1.Time) metav1.Time {
+// sinceIfHealthy returns well, the time at which the object became healthy, or zero if it is not healthy.
+func sinceIfHealthy(n *inspect.Node, well metav1.Time) metav1.Time {
 	if n.Health != inspect.Good {
 		return metav1.Time{}
 	}
 	return well
 }
 
-// claimNode returns the node for a host claim, with all objects that it leads to.
-func (f builder) claimNode(c *inspect.ClaimFacts) inspect.Node {
+// nodeOfClaim returns the node for a host claim, with all objects that it leads to.
+func (f builder) nodeOfClaim(c *inspect.ClaimFacts) inspect.Node {
 	if c.Claim == nil {
-		return f.claimGone(c)
+		return f.nodeOfMissingClaim(c)
 	}
-	n := claimOf("", c.Claim)
+	n := claimNodeWithState("", c.Claim)
 	if slices.ContainsFunc(n.Conditions, inspect.ReportsProblem) {
 		n.Health = inspect.Bad
 	}
-	n.Events = unexplained(matter(c.Events, c.Claim.Status.Phase != corev1.ClaimBound, since(&n, claimWell(c.Claim, c.Volume))), n.Conditions)
-	f.holders(&n, c)
-	if !c.Ours() {
-		n.Details = append(n.Details, notOurs(c))
-		return f.withPods(n, c)
+	n.Events = eventsWithoutCondition(relevantEvents(c.Events, c.Claim.Status.Phase != corev1.ClaimBound, sinceIfHealthy(&n, claimHealthySince(c.Claim, c.Volume))), n.Conditions)
+	f.addPodsInUse(&n, c)
+	if !c.BelongsToXylem() {
+		n.Details = append(n.Details, describeOtherDriver(c))
+		return f.addPodsAndOrphans(n, c)
 	}
 	if c.Claim.Status.Phase == corev1.ClaimPending && len(c.Pods) == 0 && f.Pod == nil && waitsForConsumer(c.Class) {
 		n.Details = append(n.Details, "no Pod uses the claim yet, and its class waits for the first Pod")
@@ -112,63 +112,63 @@ func (f builder) claimNode(c *inspect.ClaimFacts) inspect.Node {
 	if c.ClassAbsent && c.Claim.Spec.VolumeName == "" {
 		n.Children = append(n.Children, inspect.Node{Kind: inspect.KindClass, Name: hostclass.NameOf(c.Claim), State: inspect.StateNotFound, Health: inspect.Bad})
 	}
-	switch id := f.MemberOf(c); {
+	switch id := f.MemberOfClaim(c); {
 	case c.Volume != nil:
-		n.Children = append(n.Children, f.volumeNode(c))
-	case c.Claim.Spec.VolumeName != "" && !f.missed(inspect.KindVolume+" "+c.Claim.Spec.VolumeName):
+		n.Children = append(n.Children, f.nodeOfVolume(c))
+	case c.Claim.Spec.VolumeName != "" && !f.couldNotRead(inspect.KindVolume+" "+c.Claim.Spec.VolumeName):
 		n.Children = append(n.Children, inspect.Node{Kind: inspect.KindVolume, Name: c.Claim.Spec.VolumeName, State: inspect.StateNotFound, Health: inspect.Bad})
 	case id != "":
-		n.Children = append(n.Children, f.memberNode(id, c))
+		n.Children = append(n.Children, f.nodeOfMember(id, c))
 	}
-	return f.withPods(n, c)
+	return f.addPodsAndOrphans(n, c)
 }
 
-// snapshotNode returns the node for a snapshot, with its claim.
-func (f builder) snapshotNode(s *inspect.SnapshotFacts) inspect.Node {
+// nodeOfSnapshot returns the node for a snapshot, with its claim.
+func (f builder) nodeOfSnapshot(s *inspect.SnapshotFacts) inspect.Node {
 	state, health := "NotReady", inspect.Waiting
 	failed := s.Snapshot.Status != nil && s.Snapshot.Status.Error != nil
 	switch {
-	case s.Ready():
+	case s.IsReadyToUse():
 		state, health = "Ready", inspect.Good
 	case failed:
 		health = inspect.Bad
 	}
-	n := Object(inspect.KindSnapshot, "", s.Snapshot, state, health)
-	if failed && !s.Ready() {
+	n := NodeOfObject(inspect.KindSnapshot, "", s.Snapshot, state, health)
+	if failed && !s.IsReadyToUse() {
 		n.Details = append(n.Details, "error: "+inspect.Plain(ptr.Deref(s.Snapshot.Status.Error.Message, "")))
 	}
 	if s.Content != nil {
 		n.Details = append(n.Details, "VolumeSnapshotContent "+s.Content.Name)
 		if id := snapshot.PlacedIn(s.Content); id != "" {
-			n.Details = append(n.Details, "in member "+f.NameOf(id, nil))
+			n.Details = append(n.Details, "in member "+f.NameOfMember(id, nil))
 		}
 	}
-	n.Events = matter(s.Events, false, metav1.Time{})
-	if s.Ready() {
+	n.Events = relevantEvents(s.Events, false, metav1.Time{})
+	if s.IsReadyToUse() {
 		n.Events = nil // they report what was wrong before
 	}
 	for i := range f.Claims {
-		n.Children = append(n.Children, f.claimNode(&f.Claims[i]))
+		n.Children = append(n.Children, f.nodeOfClaim(&f.Claims[i]))
 	}
 	return n
 }
 
-// claimGone returns the node for a claim that does not exist, with its remaining objects.
-func (f builder) claimGone(c *inspect.ClaimFacts) inspect.Node {
+// nodeOfMissingClaim returns the node for a claim that does not exist, with its remaining objects.
+func (f builder) nodeOfMissingClaim(c *inspect.ClaimFacts) inspect.Node {
 	n := inspect.Node{Kind: inspect.KindClaim, Namespace: c.Key.Namespace, Name: c.Key.Name, State: inspect.StateNotFound, Health: inspect.Bad}
-	if f.missed(inspect.Named(inspect.KindClaim, c.Key)) {
+	if f.couldNotRead(inspect.KindAndName(inspect.KindClaim, c.Key)) {
 		n.State, n.Health = inspect.StateNotRead, inspect.Unknown
 	}
 	for i := range c.Earlier {
 		left := inspect.ClaimFacts{Key: c.Key, Volume: &c.Earlier[i]}
-		n.Children = append(n.Children, f.volumeNode(&left))
+		n.Children = append(n.Children, f.nodeOfVolume(&left))
 	}
-	return f.withPods(n, c)
+	return f.addPodsAndOrphans(n, c)
 }
 
-// withPods adds the Pods that use a claim, and the orphaned volumes that were created for a claim
+// addPodsAndOrphans adds the Pods that use a claim, and the orphaned volumes that were created for a claim
 // of that name.
-func (f builder) withPods(n inspect.Node, c *inspect.ClaimFacts) inspect.Node {
+func (f builder) addPodsAndOrphans(n inspect.Node, c *inspect.ClaimFacts) inspect.Node {
 	for _, o := range f.OrphansOf(c.Key) {
 		since := o.Since
 		n.Children = append(n.Children, inspect.Node{
@@ -178,17 +178,17 @@ func (f builder) withPods(n inspect.Node, c *inspect.ClaimFacts) inspect.Node {
 		})
 	}
 	for i := range c.Pods {
-		n.Children = append(n.Children, f.podNode(&c.Pods[i]))
+		n.Children = append(n.Children, f.nodeOfPod(&c.Pods[i]))
 	}
 	return n
 }
 
-// missed reports whether something could not be read in the host.
-func (f builder) missed(what string) bool {
+// couldNotRead reports whether something could not be read in the host.
+func (f builder) couldNotRead(what string) bool {
 	return slices.ContainsFunc(f.Missing, func(m inspect.Missing) bool { return m.What == what && m.Cluster == "" })
 }
 
-func notOurs(c *inspect.ClaimFacts) string {
+func describeOtherDriver(c *inspect.ClaimFacts) string {
 	if c.Volume != nil {
 		driver, _ := volumesource.Of(c.Volume)
 		return fmt.Sprintf("not managed by Xylem, because its volume has driver %s", driver)
@@ -200,12 +200,12 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 	return class != nil && hostclass.WaitsForConsumer(class) && !hostpv.Promises(class)
 }
 
-// volumeNode returns the node for a host PV, with the volume that it represents.
-func (f builder) volumeNode(c *inspect.ClaimFacts) inspect.Node {
+// nodeOfVolume returns the node for a host PV, with the volume that it represents.
+func (f builder) nodeOfVolume(c *inspect.ClaimFacts) inspect.Node {
 	pv := c.Volume
-	n := Object(inspect.KindVolume, "", pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
+	n := NodeOfObject(inspect.KindVolume, "", pv, PhaseOrUnknown(string(pv.Status.Phase)), volumeHealth(pv))
 	n.Details = append(n.Details, volumeDetails(pv)...)
-	n.Events = matter(c.VolumeEvents, false, since(&n, volumeWell(pv)))
+	n.Events = relevantEvents(c.VolumeEvents, false, sinceIfHealthy(&n, volumeHealthySince(pv)))
 	_, _, _, hasLeaf := hostpv.LeafOf(pv)
 	if hostpv.IsPromise(pv) {
 		kind := "promise"
@@ -231,18 +231,18 @@ func (f builder) volumeNode(c *inspect.ClaimFacts) inspect.Node {
 			n.Details = append(n.Details, fmt.Sprintf(note.text, inspect.Plain(value)))
 		}
 	}
-	n.Details = append(n.Details, f.sharing(pv)...)
+	n.Details = append(n.Details, f.sharingDetails(pv)...)
 	if hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		n.Details = append(n.Details, "the data is kept. To let another claim use the volume, clear spec.claimRef")
 	}
-	if id := f.MemberOf(c); id != "" {
-		n.Children = append(n.Children, f.memberNode(id, c))
+	if id := f.MemberOfClaim(c); id != "" {
+		n.Children = append(n.Children, f.nodeOfMember(id, c))
 	}
 	return n
 }
 
-// sharing describes the backend of a shared volume, and the other members that may have copies.
-func (f builder) sharing(pv *corev1.PersistentVolume) []string {
+// sharingDetails describes the backend of a shared volume, and the other members that may have copies.
+func (f builder) sharingDetails(pv *corev1.PersistentVolume) []string {
 	backend := hostpv.BackendOf(pv)
 	if backend == "" {
 		return nil
@@ -279,28 +279,28 @@ func volumeDetails(pv *corev1.PersistentVolume) []string {
 	return append(details, "policy "+string(pv.Spec.PersistentVolumeReclaimPolicy))
 }
 
-// memberNode returns the node for a member, with the claim's objects in it.
-func (f builder) memberNode(id string, c *inspect.ClaimFacts) inspect.Node {
+// nodeOfMember returns the node for a member, with the claim's objects in it.
+func (f builder) nodeOfMember(id string, c *inspect.ClaimFacts) inspect.Node {
 	registration := f.Registration(id)
 	var n inspect.Node
 	if registration == nil {
-		n = inspect.Node{Kind: inspect.KindRegistration, Name: f.NameOf(id, c.Volume), State: inspect.StateNotFound, Health: inspect.Bad, Details: []string{"no registration for cluster " + id}}
-		if f.missed("ClusterRegistrations") {
+		n = inspect.Node{Kind: inspect.KindRegistration, Name: f.NameOfMember(id, c.Volume), State: inspect.StateNotFound, Health: inspect.Bad, Details: []string{"no registration for cluster " + id}}
+		if f.couldNotRead("ClusterRegistrations") {
 			n.State, n.Health, n.Details = inspect.StateNotRead, inspect.Unknown, []string{"cluster " + id}
 		}
 	} else {
 		n = registrationNode(registration)
 	}
-	n.Children = append(n.Children, f.leafClaimNode(n.Name, id, c)...)
+	n.Children = append(n.Children, f.nodesOfLeafClaim(n.Name, id, c)...)
 	return n
 }
 
 func registrationNode(r *v1alpha1.ClusterRegistration) inspect.Node {
 	state, health := v1alpha1.ConditionConnected, inspect.Good
-	if !inspect.Connected(r) {
+	if !inspect.IsConnected(r) {
 		state, health = "Disconnected", inspect.Bad
 	}
-	n := Object(inspect.KindRegistration, "", r, state, health)
+	n := NodeOfObject(inspect.KindRegistration, "", r, state, health)
 	if r.Status.KubernetesVersion != "" {
 		n.Details = append(n.Details, inspect.Plain(r.Status.KubernetesVersion))
 	}
@@ -312,9 +312,9 @@ func registrationNode(r *v1alpha1.ClusterRegistration) inspect.Node {
 	return n
 }
 
-// leafClaimNode returns the node for the leaf claim with its volume, as read from the member or
+// nodesOfLeafClaim returns the node for the leaf claim with its volume, as read from the member or
 // recorded in the host.
-func (f builder) leafClaimNode(cluster, id string, c *inspect.ClaimFacts) []inspect.Node {
+func (f builder) nodesOfLeafClaim(cluster, id string, c *inspect.ClaimFacts) []inspect.Node {
 	var leafName, leafUID string
 	if c.Volume != nil {
 		_, name, uid, _ := hostpv.LeafOf(c.Volume)
@@ -323,43 +323,43 @@ func (f builder) leafClaimNode(cluster, id string, c *inspect.ClaimFacts) []insp
 	n := inspect.Node{Kind: inspect.KindClaim, Namespace: c.Key.Namespace, Name: c.Key.Name, Cluster: cluster}
 	switch {
 	case c.Leaf != nil:
-		n = leafClaim(cluster, c)
+		n = nodeOfLeafClaim(cluster, c)
 	case c.LeafKnown && c.Claim == nil:
-		return f.leafVolumeNode(cluster, leafName, leafUID, c)
+		return f.nodesOfLeafVolume(cluster, leafName, leafUID, c)
 	case c.LeafKnown:
 		n.State, n.Health = inspect.StateNotFound, inspect.Waiting
 	case leafName != "" && c.Claim != nil:
 		n.State, n.Health = inspect.StateRecorded, inspect.Unknown
 	case leafName != "":
-		return f.leafVolumeNode(cluster, leafName, leafUID, c)
+		return f.nodesOfLeafVolume(cluster, leafName, leafUID, c)
 	default:
 		n.State, n.Health = inspect.StateNotRead, inspect.Unknown
 		if c.Claim != nil && c.Claim.Annotations[v1alpha1.AnnotationPlacedIn] != id {
 			n.Details = append(n.Details, "the claim is not placed in this member yet")
 		}
 	}
-	n.Children = f.leafVolumeNode(cluster, leafName, leafUID, c)
+	n.Children = f.nodesOfLeafVolume(cluster, leafName, leafUID, c)
 	return []inspect.Node{n}
 }
 
-// leafClaim returns the node for a leaf claim that was read.
-func leafClaim(cluster string, c *inspect.ClaimFacts) inspect.Node {
-	n := claimOf(cluster, c.Leaf)
-	n.Events = matter(c.LeafEvents, false, since(&n, claimWell(c.Leaf, c.LeafVolume)))
-	if why := foreign(c.Leaf, c.Claim); why != "" {
+// nodeOfLeafClaim returns the node for a leaf claim that was read.
+func nodeOfLeafClaim(cluster string, c *inspect.ClaimFacts) inspect.Node {
+	n := claimNodeWithState(cluster, c.Leaf)
+	n.Events = relevantEvents(c.LeafEvents, false, sinceIfHealthy(&n, claimHealthySince(c.Leaf, c.LeafVolume)))
+	if why := describeForeign(c.Leaf, c.Claim); why != "" {
 		n.State, n.Health = inspect.StateForeign, inspect.Bad
 		n.Details = append(n.Details, why)
 	}
 	return n
 }
 
-// foreign describes the owner of a member's object if the object is not the root's leaf.
-func foreign(leaf, root client.Object) string {
+// describeForeign describes the owner of a member's object if the object is not the root's leaf.
+func describeForeign(leaf, root client.Object) string {
 	origin, ours := mirror.OriginOf(leaf)
 	switch {
 	case !ours:
 		return "not created by Xylem, so Xylem does not change it"
-	case isNil(root):
+	case isNilObject(root):
 		return ""
 	case origin.UID != root.GetUID():
 		return fmt.Sprintf("created for an earlier object with this name (UID %s)", origin.UID)
@@ -367,7 +367,7 @@ func foreign(leaf, root client.Object) string {
 	return ""
 }
 
-func isNil(obj client.Object) bool {
+func isNilObject(obj client.Object) bool {
 	switch obj := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
 		return obj == nil
@@ -377,14 +377,14 @@ func isNil(obj client.Object) bool {
 	return obj == nil
 }
 
-// leafVolumeNode returns the node for the real volume.
-func (f builder) leafVolumeNode(cluster, name, uid string, c *inspect.ClaimFacts) []inspect.Node {
+// nodesOfLeafVolume returns the node for the real volume.
+func (f builder) nodesOfLeafVolume(cluster, name, uid string, c *inspect.ClaimFacts) []inspect.Node {
 	if pv := c.LeafVolume; pv != nil {
-		n := Object(inspect.KindVolume, cluster, pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
+		n := NodeOfObject(inspect.KindVolume, cluster, pv, PhaseOrUnknown(string(pv.Status.Phase)), volumeHealth(pv))
 		n.Details = append(n.Details, volumeDetails(pv)...)
 		n.Driver, n.Handle = volumesource.Of(pv)
 		n.Driver, n.Handle = inspect.Plain(n.Driver), inspect.Plain(n.Handle)
-		n.Events = matter(c.LeafVolumeEvents, false, since(&n, volumeWell(pv)))
+		n.Events = relevantEvents(c.LeafVolumeEvents, false, sinceIfHealthy(&n, volumeHealthySince(pv)))
 		if uid != "" && string(pv.UID) != uid {
 			n.Health = inspect.Bad
 			n.Details = append(n.Details, "not the volume that the host's PersistentVolume represents, which has UID "+uid)
@@ -403,26 +403,26 @@ func (f builder) leafVolumeNode(cluster, name, uid string, c *inspect.ClaimFacts
 	return []inspect.Node{n}
 }
 
-// podNode returns the node for a host Pod, with its leaf.
-func (f builder) podNode(p *inspect.PodFacts) inspect.Node {
-	n := podOf("", p.Pod)
+// nodeOfPod returns the node for a host Pod, with its leaf.
+func (f builder) nodeOfPod(p *inspect.PodFacts) inspect.Node {
+	n := podNodeWithState("", p.Pod)
 	n.Conditions = podConditions(p.Pod)
 	if slices.ContainsFunc(n.Conditions, inspect.ReportsProblem) {
 		n.Health = inspect.Bad
 	}
-	n.Events = unexplained(matter(p.Events, false, since(&n, podWell(p.Pod))), n.Conditions)
+	n.Events = eventsWithoutCondition(relevantEvents(p.Events, false, sinceIfHealthy(&n, podHealthySince(p.Pod))), n.Conditions)
 	id := f.MemberOfPod(p)
 	if id == "" {
 		return n
 	}
-	cluster := f.NameOf(id, nil)
+	cluster := f.NameOfMember(id, nil)
 	leaf := inspect.Node{Kind: inspect.KindPod, Namespace: p.Pod.Namespace, Name: p.Pod.Name, Cluster: cluster, State: inspect.StateNotRead, Health: inspect.Unknown}
 	switch {
 	case p.Leaf != nil:
-		leaf = podOf(cluster, p.Leaf)
+		leaf = podNodeWithState(cluster, p.Leaf)
 		leaf.Conditions = podConditions(p.Leaf)
-		leaf.Events = matter(p.LeafEvents, false, since(&leaf, podWell(p.Leaf)))
-		if why := foreign(p.Leaf, p.Pod); why != "" {
+		leaf.Events = relevantEvents(p.LeafEvents, false, sinceIfHealthy(&leaf, podHealthySince(p.Leaf)))
+		if why := describeForeign(p.Leaf, p.Pod); why != "" {
 			leaf.State, leaf.Health = inspect.StateForeign, inspect.Bad
 			leaf.Details = append(leaf.Details, why)
 		}
@@ -438,7 +438,7 @@ func (f builder) podNode(p *inspect.PodFacts) inspect.Node {
 	return n
 }
 
-func podOf(cluster string, pod *corev1.Pod) inspect.Node {
+func podNodeWithState(cluster string, pod *corev1.Pod) inspect.Node {
 	var health inspect.Health
 	switch pod.Status.Phase {
 	case corev1.PodRunning, corev1.PodSucceeded:
@@ -448,14 +448,14 @@ func podOf(cluster string, pod *corev1.Pod) inspect.Node {
 	default:
 		health = inspect.Waiting
 	}
-	state := Phase(string(pod.Status.Phase))
+	state := PhaseOrUnknown(string(pod.Status.Phase))
 	if reason := podReason(pod); reason != "" {
 		state = reason
 		if health == inspect.Good {
 			health = inspect.Bad
 		}
 	}
-	n := Object(inspect.KindPod, cluster, pod, state, health)
+	n := NodeOfObject(inspect.KindPod, cluster, pod, state, health)
 	if pod.Spec.NodeName != "" {
 		n.Details = append(n.Details, "node "+pod.Spec.NodeName)
 	} else if nominated := pod.Status.NominatedNodeName; nominated != "" {
@@ -480,11 +480,11 @@ func podReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// claimOf returns the node for a root or leaf claim.
-func claimOf(cluster string, claim *corev1.PersistentVolumeClaim) inspect.Node {
+// claimNodeWithState returns the node for a root or leaf claim.
+func claimNodeWithState(cluster string, claim *corev1.PersistentVolumeClaim) inspect.Node {
 	health := map[corev1.PersistentVolumeClaimPhase]inspect.Health{corev1.ClaimBound: inspect.Good, corev1.ClaimPending: inspect.Waiting, corev1.ClaimLost: inspect.Bad}[claim.Status.Phase]
-	n := Object(inspect.KindClaim, cluster, claim, Phase(string(claim.Status.Phase)), health)
-	n.Details = append(n.Details, sizes(claim)...)
+	n := NodeOfObject(inspect.KindClaim, cluster, claim, PhaseOrUnknown(string(claim.Status.Phase)), health)
+	n.Details = append(n.Details, sizesOfClaim(claim)...)
 	if class := hostclass.NameOf(claim); class != "" {
 		n.Details = append(n.Details, "class "+class)
 	}
@@ -492,8 +492,8 @@ func claimOf(cluster string, claim *corev1.PersistentVolumeClaim) inspect.Node {
 	return n
 }
 
-// sizes returns the capacity of a claim, and the requested size if it differs.
-func sizes(claim *corev1.PersistentVolumeClaim) []string {
+// sizesOfClaim returns the capacity of a claim, and the requested size if it differs.
+func sizesOfClaim(claim *corev1.PersistentVolumeClaim) []string {
 	asked := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	has, ok := claim.Status.Capacity[corev1.ResourceStorage]
 	switch {
@@ -507,8 +507,8 @@ func sizes(claim *corev1.PersistentVolumeClaim) []string {
 	return []string{has.String()}
 }
 
-// Phase returns a phase as a State.
-func Phase(p string) string {
+// PhaseOrUnknown returns a phase as a State.
+func PhaseOrUnknown(p string) string {
 	if p == "" {
 		return "Unknown"
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// owner reads a workload or a namespace. It returns its node and the selector of its Pods.
-func (r reading) owner(ctx context.Context, t target) (*inspect.Node, labels.Selector, error) {
+// readOwner reads a workload or a namespace. It returns its node and the selector of its Pods.
+func (r reading) readOwner(ctx context.Context, t target) (*inspect.Node, labels.Selector, error) {
 	var obj client.Object
 	var w workload
 	var read func() // fills w from obj
@@ -30,7 +30,7 @@ func (r reading) owner(ctx context.Context, t target) (*inspect.Node, labels.Sel
 		obj, read = d, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(d.Spec.Replicas, 1), d.Status.ReadyReplicas, d.Spec.Selector
 			for _, c := range d.Status.Conditions {
-				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
+				w.addProblem(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
 			}
 		}
 	case kindStatefulSet:
@@ -48,7 +48,7 @@ func (r reading) owner(ctx context.Context, t target) (*inspect.Node, labels.Sel
 		obj, read = s, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(s.Spec.Replicas, 1), s.Status.ReadyReplicas, s.Spec.Selector
 			for _, c := range s.Status.Conditions {
-				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
+				w.addProblem(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
 			}
 		}
 	case kindJob:
@@ -56,18 +56,18 @@ func (r reading) owner(ctx context.Context, t target) (*inspect.Node, labels.Sel
 		obj, read = j, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(j.Spec.Completions, 1), j.Status.Succeeded, j.Spec.Selector
 			for _, c := range j.Status.Conditions {
-				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
+				w.addProblem(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
 			}
 		}
 	default:
 		var namespace corev1.Namespace
-		if err := r.get(ctx, t, &namespace); err != nil {
+		if err := r.readOwnerObject(ctx, t, &namespace); err != nil {
 			return nil, nil, err
 		}
-		n := Object(t.kind, "", &namespace, Phase(string(namespace.Status.Phase)), inspect.Good)
+		n := NodeOfObject(t.kind, "", &namespace, PhaseOrUnknown(string(namespace.Status.Phase)), inspect.Good)
 		return &n, labels.Everything(), nil
 	}
-	if err := r.get(ctx, t, obj); err != nil {
+	if err := r.readOwnerObject(ctx, t, obj); err != nil {
 		return nil, nil, err
 	}
 	read()
@@ -75,7 +75,7 @@ func (r reading) owner(ctx context.Context, t target) (*inspect.Node, labels.Sel
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the selector of %s %q: %w", t.kind, obj.GetName(), err)
 	}
-	return w.node(t.kind, obj), pods, nil
+	return w.nodeOfWorkload(t.kind, obj), pods, nil
 }
 
 // workload is what a tree needs of a workload.
@@ -88,8 +88,8 @@ type workload struct {
 	problems []inspect.Condition
 }
 
-// add adds a condition if it reports a problem.
-func (w *workload) add(kind string, status corev1.ConditionStatus, reason, message string, since metav1.Time) {
+// addProblem adds a condition if it reports a problem.
+func (w *workload) addProblem(kind string, status corev1.ConditionStatus, reason, message string, since metav1.Time) {
 	if status != corev1.ConditionTrue {
 		return
 	}
@@ -104,7 +104,7 @@ func (w *workload) add(kind string, status corev1.ConditionStatus, reason, messa
 	w.problems = append(w.problems, inspect.Condition{Type: kind, Status: string(status), Reason: inspect.Plain(reason), Message: inspect.Plain(message), Since: since})
 }
 
-func (w *workload) node(kind string, obj client.Object) *inspect.Node {
+func (w *workload) nodeOfWorkload(kind string, obj client.Object) *inspect.Node {
 	word := "ready"
 	if kind == kindJob {
 		word = "succeeded"
@@ -117,7 +117,7 @@ func (w *workload) node(kind string, obj client.Object) *inspect.Node {
 	default:
 		state, health = "NotReady", inspect.Waiting
 	}
-	n := Object(kind, "", obj, state, health)
+	n := NodeOfObject(kind, "", obj, state, health)
 	n.Details = append(n.Details, fmt.Sprintf("%d of %s %s", w.ready, text.Count(int(w.wanted), "Pod"), word))
 	if !w.done {
 		n.Conditions = w.problems
@@ -125,19 +125,19 @@ func (w *workload) node(kind string, obj client.Object) *inspect.Node {
 	return &n
 }
 
-// get reads the requested object.
-func (r reading) get(ctx context.Context, t target, into client.Object) error {
+// readOwnerObject reads the requested object.
+func (r reading) readOwnerObject(ctx context.Context, t target, into client.Object) error {
 	key := types.NamespacedName{Namespace: r.namespace, Name: t.name}
 	if t.kind == kindNamespace {
 		key.Namespace = ""
 	}
 	if err := r.host.Get(ctx, key, into); err != nil {
-		return r.suggest(ctx, t, fmt.Errorf("read %s %q: %w", t.kind, key, err))
+		return r.suggestNearest(ctx, t, fmt.Errorf("read %s %q: %w", t.kind, key, err))
 	}
 	return nil
 }
 
-func namesIn(list client.ObjectList) []string {
+func namesInList(list client.ObjectList) []string {
 	var found []string
 	items, err := meta.ExtractList(list)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 func TestTreeOfAHostileMember(t *testing.T) {
 	const hostile = "\x1b]52;c;cm0gLXJmIH4=\x07\x1b[2J\u202e\r"
-	pod := podOf("evil", &corev1.Pod{
+	pod := podNodeWithState("evil", &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"},
 		Spec:       corev1.PodSpec{NodeName: "n" + hostile},
 		Status:     corev1.PodStatus{Phase: corev1.PodPhase("Running" + hostile)},
@@ -26,7 +26,7 @@ func TestTreeOfAHostileMember(t *testing.T) {
 		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: new("fast" + hostile)},
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.PersistentVolumeClaimPhase("Bound" + hostile)},
 	}
-	root := leafClaim("evil", &inspect.ClaimFacts{Leaf: leaf, Claim: &corev1.PersistentVolumeClaim{}})
+	root := nodeOfLeafClaim("evil", &inspect.ClaimFacts{Leaf: leaf, Claim: &corev1.PersistentVolumeClaim{}})
 	root.Children = []inspect.Node{pod}
 
 	out := &bytes.Buffer{}

@@ -53,8 +53,8 @@ var offered = []string{"pvc", "pod", "deployment", "statefulset", "daemonset", "
 // target is the requested object.
 type target struct{ kind, name string }
 
-// parse parses KIND NAME or KIND/NAME.
-func parse(args []string) (target, error) {
+// parseTarget parses KIND NAME or KIND/NAME.
+func parseTarget(args []string) (target, error) {
 	if len(args) == 1 {
 		if kind, name, slash := strings.Cut(args[0], "/"); slash {
 			args = []string{kind, name}
@@ -82,24 +82,24 @@ type reading struct {
 	way       inspect.Way
 }
 
-// single reports whether a kind's tree is not composed of those of Pods and claims.
-func (t target) single() bool {
+// isSingleObject reports whether a kind's tree is not composed of those of Pods and claims.
+func (t target) isSingleObject() bool {
 	return slices.Contains([]string{inspect.KindClaim, inspect.KindPod, inspect.KindVolume, inspect.KindSnapshot}, t.kind)
 }
 
-// tree returns the tree of the target. A workload's or a namespace's tree contains those of its
+// treeOfTarget returns the tree of the target. A workload's or a namespace's tree contains those of its
 // Pods and claims.
-func (r reading) tree(ctx context.Context, t target) (*inspect.Tree, error) {
-	if t.single() {
-		return r.one(ctx, t)
+func (r reading) treeOfTarget(ctx context.Context, t target) (*inspect.Tree, error) {
+	if t.isSingleObject() {
+		return r.treeOfOne(ctx, t)
 	}
-	root, parts, err := r.parts(ctx, t)
+	root, parts, err := r.readParts(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	whole := &inspect.Tree{TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: inspect.TreeKind}, Root: *root}
 	for _, part := range parts {
-		one, err := r.one(ctx, part)
+		one, err := r.treeOfOne(ctx, part)
 		if apierrors.IsNotFound(err) {
 			continue // deleted after it was listed
 		}
@@ -111,51 +111,51 @@ func (r reading) tree(ctx context.Context, t target) (*inspect.Tree, error) {
 		whole.Recorded = appendNew(whole.Recorded, one.Recorded)
 	}
 	for i := range whole.Root.Children {
-		whole.Root.Health = worse(whole.Root.Health, whole.Root.Children[i].Health)
+		whole.Root.Health = worseHealth(whole.Root.Health, whole.Root.Children[i].Health)
 	}
 	return whole, nil
 }
 
-// one returns the tree of one claim, Pod, volume or snapshot.
-func (r reading) one(ctx context.Context, t target) (*inspect.Tree, error) {
-	facts, err := r.facts(ctx, t)
+// treeOfOne returns the tree of one claim, Pod, volume or snapshot.
+func (r reading) treeOfOne(ctx context.Context, t target) (*inspect.Tree, error) {
+	facts, err := r.readFacts(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	return BuildTree(facts), nil
 }
 
-// facts reads a claim, a Pod, a volume or a snapshot, and related objects.
-func (r reading) facts(ctx context.Context, t target) (*inspect.Facts, error) {
+// readFacts reads a claim, a Pod, a volume or a snapshot, and related objects.
+func (r reading) readFacts(ctx context.Context, t target) (*inspect.Facts, error) {
 	g := inspect.NewGathering(ctx, r.host, r.env.Clock.Now())
-	read := g.OfClaim
+	read := g.ReadClaim
 	switch t.kind {
 	case inspect.KindPod:
-		read = g.OfPod
+		read = g.ReadPod
 	case inspect.KindSnapshot:
-		read = g.OfSnapshot
+		read = g.ReadSnapshot
 	case inspect.KindVolume:
-		read = func(ctx context.Context, key types.NamespacedName) error { return g.OfVolume(ctx, key.Name) }
+		read = func(ctx context.Context, key types.NamespacedName) error { return g.ReadVolume(ctx, key.Name) }
 	}
 	if err := read(ctx, types.NamespacedName{Namespace: r.namespace, Name: t.name}); err != nil {
-		return nil, r.suggest(ctx, t, err)
+		return nil, r.suggestNearest(ctx, t, err)
 	}
 	if err := g.ReadMembers(ctx, r.env, r.way); err != nil {
 		return nil, err
 	}
 	g.Leaderless = inspect.LeaderProblem(ctx, r.host.Config, r.env.Namespace)
-	return g.Result(), nil
+	return g.GatheredFacts(), nil
 }
 
-// parts returns the node for a workload or a namespace, and its parts: a workload's Pods, or a
+// readParts returns the node for a workload or a namespace, and its parts: a workload's Pods, or a
 // namespace's Pods with claims and its claims that no Pod uses.
-func (r reading) parts(ctx context.Context, t target) (*inspect.Node, []target, error) {
-	root, selector, err := r.owner(ctx, t)
+func (r reading) readParts(ctx context.Context, t target) (*inspect.Node, []target, error) {
+	root, selector, err := r.readOwner(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
 	var pods corev1.PodList
-	if err := r.host.List(ctx, &pods, client.InNamespace(r.in(t)), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := r.host.List(ctx, &pods, client.InNamespace(r.namespaceOf(t)), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, nil, command.Explain("the host", r.host.Config, fmt.Errorf("list Pods: %w", err))
 	}
 	var parts []target
@@ -184,20 +184,20 @@ func (r reading) parts(ctx context.Context, t target) (*inspect.Node, []target, 
 	return root, parts, nil
 }
 
-// in returns the namespace of the target's objects.
-func (r reading) in(t target) string {
+// namespaceOf returns the namespace of the target's objects.
+func (r reading) namespaceOf(t target) string {
 	if t.kind == kindNamespace {
 		return t.name
 	}
 	return r.namespace
 }
 
-// suggest adds a suggestion to a NotFound error.
-func (r reading) suggest(ctx context.Context, t target, err error) error {
+// suggestNearest adds a suggestion to a NotFound error.
+func (r reading) suggestNearest(ctx context.Context, t target, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	if nearest := text.Nearest(t.name, names(ctx, r.host, r.namespace, t.kind)); nearest != "" {
+	if nearest := text.Nearest(t.name, namesOfKind(ctx, r.host, r.namespace, t.kind)); nearest != "" {
 		return errors.Join(err, fmt.Errorf("did you mean %q?", nearest))
 	}
 	return err
@@ -212,8 +212,8 @@ func appendNew[T comparable](to, from []T) []T {
 	return to
 }
 
-// worse returns the worse of two Health values.
-func worse(a, b inspect.Health) inspect.Health {
+// worseHealth returns the worse of two Health values.
+func worseHealth(a, b inspect.Health) inspect.Health {
 	order := []inspect.Health{inspect.Good, inspect.Unknown, inspect.Waiting, inspect.Bad}
 	if slices.Index(order, b) > slices.Index(order, a) {
 		return b
@@ -221,12 +221,12 @@ func worse(a, b inspect.Health) inspect.Health {
 	return a
 }
 
-// problems removes healthy objects from a tree, except those that lead to unhealthy ones. It
+// keepOnlyProblems removes healthy objects from a tree, except those that lead to unhealthy ones. It
 // returns false if all objects are healthy.
-func problems(n *inspect.Node) bool {
+func keepOnlyProblems(n *inspect.Node) bool {
 	var kept []inspect.Node
 	for i := range n.Children {
-		if problems(&n.Children[i]) {
+		if keepOnlyProblems(&n.Children[i]) {
 			kept = append(kept, n.Children[i])
 		}
 	}
@@ -234,8 +234,8 @@ func problems(n *inspect.Node) bool {
 	return n.Health == inspect.Bad || n.Health == inspect.Waiting || len(kept) > 0
 }
 
-// names lists the names of a kind's objects.
-func names(ctx context.Context, host client.Reader, namespace, kind string) []string {
+// namesOfKind lists the names of a kind's objects.
+func namesOfKind(ctx context.Context, host client.Reader, namespace, kind string) []string {
 	lists := map[string]client.ObjectList{
 		inspect.KindClaim: &corev1.PersistentVolumeClaimList{}, inspect.KindPod: &corev1.PodList{},
 		kindDeployment: &appsv1.DeploymentList{}, kindStatefulSet: &appsv1.StatefulSetList{}, kindDaemonSet: &appsv1.DaemonSetList{},
@@ -246,5 +246,5 @@ func names(ctx context.Context, host client.Reader, namespace, kind string) []st
 	if list == nil || host.List(ctx, list, client.InNamespace(namespace)) != nil {
 		return nil
 	}
-	return namesIn(list)
+	return namesInList(list)
 }

@@ -22,7 +22,7 @@ func TestPrintWatched(t *testing.T) {
 	out, created := &bytes.Buffer{}, metav1.Date(2026, 11, 25, 5, 0, 30, 0, time.UTC)
 	clock := clocktesting.NewFakeClock(created.Add(15 * time.Second))
 	o := &options{watch: true, env: command.NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clock)}
-	if err := o.print(&inspect.Tree{Root: inspect.Node{Kind: inspect.KindClaim, Name: "data", Created: &created}}, target{inspect.KindClaim, "data"}, false); err != nil {
+	if err := o.printOutput(&inspect.Tree{Root: inspect.Node{Kind: inspect.KindClaim, Name: "data", Created: &created}}, target{inspect.KindClaim, "data"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if printed := out.String(); strings.Contains(printed, "<invalid>") || !strings.Contains(printed, "15s") || !strings.Contains(printed, "05:00:45") {
@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 		"an unsupported kind": {args: []string{"cronjob", "x"}, says: "KIND is one of pvc, pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parse(tc.args)
+			got, err := parseTarget(tc.args)
 			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Fatalf("got error %v, want %q", err, tc.says)
 			}
@@ -84,9 +84,9 @@ func TestWorkloads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := workload{wanted: tc.wanted, ready: tc.ready}
 			for _, c := range tc.conditions {
-				w.add(c.kind, c.status, "Reason", "message", metav1.Time{})
+				w.addProblem(c.kind, c.status, "Reason", "message", metav1.Time{})
 			}
-			n := w.node(tc.kind, &appsv1.Deployment{})
+			n := w.nodeOfWorkload(tc.kind, &appsv1.Deployment{})
 			if n.Health != tc.want || n.Details[0] != tc.says || (n.Health == inspect.Bad) != (len(n.Conditions) > 0) {
 				t.Errorf("got %+v, want %s, %q", n, tc.want, tc.says)
 			}
@@ -102,14 +102,14 @@ func TestProblems(t *testing.T) {
 		node("well", inspect.Good, node("leaf", inspect.Good)),
 		node("way", inspect.Good, node("bad", inspect.Bad), node("fine", inspect.Good)),
 		node("waiting", inspect.Waiting))
-	if !problems(&n) {
+	if !keepOnlyProblems(&n) {
 		t.Error("found no problems, although the tree has unhealthy objects")
 	}
 	want := node("ns", inspect.Good, node("way", inspect.Good, node("bad", inspect.Bad)), node("waiting", inspect.Waiting))
 	if diff := cmp.Diff(want, n); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	if n = node("ns", inspect.Good, node("well", inspect.Good)); problems(&n) {
+	if n = node("ns", inspect.Good, node("well", inspect.Good)); keepOnlyProblems(&n) {
 		t.Error("found problems in a healthy tree")
 	}
 }

@@ -56,9 +56,9 @@ fields or change their meaning.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: tree.Complete(env),
+		ValidArgsFunction: tree.CompleteSubjects(env),
 		RunE: func(c *cobra.Command, args []string) error {
-			well, err := o.run(c, args)
+			well, err := o.printDiagnosis(c, args)
 			switch {
 			case err != nil:
 				return command.Coded{Code: codeError, Err: err}
@@ -73,25 +73,25 @@ fields or change their meaning.`,
 	return c
 }
 
-func (o *options) run(c *cobra.Command, args []string) (well bool, err error) {
+func (o *options) printDiagnosis(c *cobra.Command, args []string) (well bool, err error) {
 	if err := o.output.Validate(); err != nil {
 		return false, err
 	}
-	asked, err := tree.Read(c.Context(), o.env, o.way, args)
+	asked, err := tree.ReadSubject(c.Context(), o.env, o.way, args)
 	if err != nil {
 		return false, err
 	}
 	var d *Diagnosis
 	if asked.Owner != nil {
-		d = OfWorkload(asked.Owner, asked.Facts)
+		d = DiagnoseWorkload(asked.Owner, asked.Facts)
 	} else {
-		d = Of(asked.Facts[0])
+		d = DiagnoseSubject(asked.Facts[0])
 	}
 	well = d.Verdict == Well
 	if o.output.Format != "" {
 		return well, errors.Join(o.output.Print(o.env.MachineOut(), d))
 	}
-	page{inspect.PageOf(o.env)}.printDiagnosis(d)
+	page{inspect.PageOfCommand(o.env)}.printDiagnosis(d)
 	return well, nil
 }
 
@@ -99,7 +99,7 @@ func (o *options) run(c *cobra.Command, args []string) (well bool, err error) {
 type page struct{ inspect.Page }
 
 func (p page) printDiagnosis(d *Diagnosis) {
-	p.Paragraph("", nil, p.paintOfVerdict(d.Verdict), inspect.Ended(d.Summary))
+	p.Paragraph("", nil, p.paintOfVerdict(d.Verdict), inspect.EndSentence(d.Summary))
 	if d.ToDo != "" {
 		p.Paragraph("", nil, p.Paint.Strong, "To do: "+d.ToDo)
 	}
@@ -117,7 +117,7 @@ func (p page) printDiagnosis(d *Diagnosis) {
 			toDo = "" // two objects report the same problem
 		}
 		printed.Insert(toDo)
-		p.Paragraph("  - ", nil, nil, strings.TrimSpace(fmt.Sprintf("%s: %s %s", c.describe(), inspect.Ended(c.What), toDo)))
+		p.Paragraph("  - ", nil, nil, strings.TrimSpace(fmt.Sprintf("%s: %s %s", c.describeObject(), inspect.EndSentence(c.What), toDo)))
 	}
 	if d.Verdict != Well {
 		p.printEvidence(d)
@@ -138,7 +138,7 @@ func (p page) printDiagnosis(d *Diagnosis) {
 func (p page) printEvidence(d *Diagnosis) {
 	fmt.Fprintln(p.Out, "\nEvidence:")
 	for _, e := range d.Evidence {
-		line := e.describe() + ": " + e.State
+		line := e.describeObject() + ": " + e.State
 		if e.Created != nil {
 			line += ", created " + p.TimeAgo(e.Created.Time)
 		}
@@ -176,8 +176,8 @@ func (p page) paintOfVerdict(v Verdict) func(string) string {
 	return p.Paint.Bad
 }
 
-// describe returns the object's kind, name and cluster.
-func (r Ref) describe() string {
+// describeObject returns the object's kind, name and cluster.
+func (r Ref) describeObject() string {
 	name := r.Name
 	if r.Namespace != "" {
 		name = r.Namespace + "/" + name

@@ -44,35 +44,35 @@ const (
 	stageAside                  // problems of a Pod's claims despite which the Pod can use them
 )
 
-// Of returns the diagnosis for one Pod, claim or snapshot.
-func Of(facts *inspect.Facts) *Diagnosis {
+// DiagnoseSubject returns the diagnosis for one Pod, claim or snapshot.
+func DiagnoseSubject(facts *inspect.Facts) *Diagnosis {
 	tree := tree.BuildTree(facts)
 	d := &Diagnosis{
-		TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: Kind}, Subject: subject(&tree.Root),
-		Missing: tree.Missing, Recorded: tree.Recorded, Times: times(facts),
+		TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: Kind}, Subject: describeSubject(&tree.Root),
+		Missing: tree.Missing, Recorded: tree.Recorded, Times: timesOfClaim(facts),
 	}
 	w := walk{facts: facts, root: &tree.Root}
-	if state, well := w.well(); well {
-		d.Verdict, d.Summary, d.Evidence = Well, d.Subject+" "+state, evidence(&tree.Root, nil)
+	if state, well := w.describeIfWell(); well {
+		d.Verdict, d.Summary, d.Evidence = Well, d.Subject+" "+state, appendEvidence(&tree.Root, nil)
 		return d
 	}
-	w.visit(&tree.Root)
-	w.leaderless()
-	d.Causes = ordered(w.causes)
-	d.Evidence = evidence(&tree.Root, nil)
+	w.visitNode(&tree.Root)
+	w.addMissingLeader()
+	d.Causes = orderedCauses(w.causes)
+	d.Evidence = appendEvidence(&tree.Root, nil)
 	if len(d.Causes) > 0 && d.Causes[0].stage != stageStale && d.Causes[0].stage != stageAside {
 		first := d.Causes[0]
-		d.Verdict, d.Summary, d.ToDo = Problem, fmt.Sprintf("%s %s: %s", d.Subject, w.state(first.usable), first.What), first.ToDo
+		d.Verdict, d.Summary, d.ToDo = Problem, fmt.Sprintf("%s %s: %s", d.Subject, w.describeState(first.usable), first.What), first.ToDo
 		return d
 	}
-	waits, toDo := w.waits()
-	d.Verdict, d.Summary, d.ToDo = Waiting, fmt.Sprintf("%s %s: %s", d.Subject, w.state(false), waits), toDo
+	waits, toDo := w.describeWait()
+	d.Verdict, d.Summary, d.ToDo = Waiting, fmt.Sprintf("%s %s: %s", d.Subject, w.describeState(false), waits), toDo
 	return d
 }
 
-// times returns the steps of a claim that Xylem provisions, and of its first Pod.
-func times(facts *inspect.Facts) []timeline.Step {
-	if facts.Pod != nil || facts.Snapshot != nil || len(facts.Claims) == 0 || !facts.Claims[0].Ours() {
+// timesOfClaim returns the steps of a claim that Xylem provisions, and of its first Pod.
+func timesOfClaim(facts *inspect.Facts) []timeline.Step {
+	if facts.Pod != nil || facts.Snapshot != nil || len(facts.Claims) == 0 || !facts.Claims[0].BelongsToXylem() {
 		return nil
 	}
 	c := &facts.Claims[0]
@@ -83,7 +83,7 @@ func times(facts *inspect.Facts) []timeline.Step {
 	return timeline.Of(timeline.Objects{Claim: c.Claim, Volume: c.Volume, Pod: timeline.FirstPod(pods), LeafClaim: c.Leaf, LeafVolume: c.LeafVolume})
 }
 
-func subject(n *inspect.Node) string {
+func describeSubject(n *inspect.Node) string {
 	if n.Kind == inspect.KindClaim {
 		return fmt.Sprintf("Claim %q", n.Namespace+"/"+n.Name)
 	}
@@ -97,56 +97,56 @@ type walk struct {
 	causes []Cause
 }
 
-// well reports whether the subject is in its final, healthy state, and describes the state.
-func (w *walk) well() (string, bool) {
+// describeIfWell reports whether the subject is in its final, healthy state, and describes the state.
+func (w *walk) describeIfWell() (string, bool) {
 	if w.root.Health != inspect.Good {
 		return "", false
 	}
 	if s := w.facts.Snapshot; s != nil {
-		return "is ready to use" + w.inMember(memberOfSnapshot(s)), true
+		return "is ready to use" + w.describeMember(memberOfSnapshot(s)), true
 	}
 	if w.facts.Pod == nil {
-		if broken(w.root) {
+		if isBroken(w.root) {
 			return "", false
 		}
-		return fmt.Sprintf("is bound to volume %q%s", w.facts.Claims[0].Claim.Spec.VolumeName, w.inMember(w.facts.MemberOf(&w.facts.Claims[0]))), true
+		return fmt.Sprintf("is bound to volume %q%s", w.facts.Claims[0].Claim.Spec.VolumeName, w.describeMember(w.facts.MemberOfClaim(&w.facts.Claims[0]))), true
 	}
 	pod := w.facts.Pod.Pod
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return "has succeeded", true
 	}
-	return "runs" + w.inMember(w.facts.MemberOfPod(w.facts.Pod)), podReady(pod)
+	return "runs" + w.describeMember(w.facts.MemberOfPod(w.facts.Pod)), podIsReady(pod)
 }
 
-// broken reports whether a claim's volume, member or leaf is in a bad state. The Pods that use
+// isBroken reports whether a claim's volume, member or leaf is in a bad state. The Pods that use
 // the claim do not count.
-func broken(n *inspect.Node) bool {
-	return n.Health == inspect.Bad || slices.ContainsFunc(n.Children, func(child inspect.Node) bool { return child.Kind != inspect.KindPod && broken(&child) })
+func isBroken(n *inspect.Node) bool {
+	return n.Health == inspect.Bad || slices.ContainsFunc(n.Children, func(child inspect.Node) bool { return child.Kind != inspect.KindPod && isBroken(&child) })
 }
 
-func (w *walk) inMember(id string) string {
+func (w *walk) describeMember(id string) string {
 	if id == "" {
 		return ""
 	}
-	return fmt.Sprintf(" in member %q", w.facts.NameOf(id, nil))
+	return fmt.Sprintf(" in member %q", w.facts.NameOfMember(id, nil))
 }
 
-func podReady(pod *corev1.Pod) bool {
+func podIsReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// state describes a subject that is not well. usable means that Pods can use the claim despite its
+// describeState describes a subject that is not well. usable means that Pods can use the claim despite its
 // problem.
-func (w *walk) state(usable bool) string {
+func (w *walk) describeState(usable bool) string {
 	switch {
 	case w.root.State == inspect.StateNotFound:
 		return "does not exist"
-	case w.terminating():
+	case w.isTerminating():
 		return "is still being deleted"
 	case w.facts.Pod != nil:
-		return podState(w.facts.Pod.Pod)
+		return describePodState(w.facts.Pod.Pod)
 	case w.facts.Snapshot != nil:
 		return "is not ready to use"
 	}
@@ -163,7 +163,7 @@ func (w *walk) state(usable bool) string {
 	return "is not bound"
 }
 
-func podState(pod *corev1.Pod) string {
+func describePodState(pod *corev1.Pod) string {
 	switch pod.Status.Phase {
 	case corev1.PodRunning:
 		return "runs, but is not ready"
@@ -176,12 +176,12 @@ func podState(pod *corev1.Pod) string {
 	}
 }
 
-func (w *walk) terminating() bool { return w.root.State == inspect.StateTerminating }
+func (w *walk) isTerminating() bool { return w.root.State == inspect.StateTerminating }
 
-// leaderless adds a cause if no manager is the leader and the subject needs one: the other causes may
+// addMissingLeader adds a cause if no manager is the leader and the subject needs one: the other causes may
 // be outdated.
-func (w *walk) leaderless() {
-	ours := len(w.facts.ClusterIDs()) > 0 || slices.ContainsFunc(w.facts.Claims, func(c inspect.ClaimFacts) bool { return c.Class != nil && c.Ours() })
+func (w *walk) addMissingLeader() {
+	ours := len(w.facts.ClusterIDs()) > 0 || slices.ContainsFunc(w.facts.Claims, func(c inspect.ClaimFacts) bool { return c.Class != nil && c.BelongsToXylem() })
 	if w.facts.Leaderless == "" || !ours {
 		return
 	}
@@ -192,48 +192,48 @@ func (w *walk) leaderless() {
 	})
 }
 
-// visit adds the causes of a node and its children.
-func (w *walk) visit(n *inspect.Node) {
+// visitNode adds the causes of a node and its children.
+func (w *walk) visitNode(n *inspect.Node) {
 	for i := range n.Conditions {
-		w.condition(n, &n.Conditions[i])
+		w.addCondition(n, &n.Conditions[i])
 	}
-	w.object(n)
+	w.addObjectState(n)
 	for i := range n.Events {
 		if e := &n.Events[i]; e.Type == corev1.EventTypeWarning {
-			w.add(n, stageEvent, e.Reason, e.Message, e.Last)
+			w.addCause(n, stageEvent, e.Reason, e.Message, e.Last)
 		}
 	}
 	for i := range n.Children {
-		w.visit(&n.Children[i])
+		w.visitNode(&n.Children[i])
 	}
 }
 
-// condition adds a cause if a condition reports a problem.
-func (w *walk) condition(n *inspect.Node, c *inspect.Condition) {
+// addCondition adds a cause if a condition reports a problem.
+func (w *walk) addCondition(n *inspect.Node, c *inspect.Condition) {
 	isFalse := c.Status == string(metav1.ConditionFalse)
 	switch {
 	case n.Kind == inspect.KindRegistration:
-		w.memberCondition(n, c)
+		w.addMemberCondition(n, c)
 	case n.Kind == inspect.KindVolume: // an orphaned volume
-		w.add(n, stageVolume, c.Reason, c.Message, c.Since)
+		w.addCause(n, stageVolume, c.Reason, c.Message, c.Since)
 	case n.Kind == inspect.KindClaim && inspect.ReportsProblem(*c):
-		w.claimCondition(n, c)
+		w.addClaimCondition(n, c)
 	case n.Kind != inspect.KindPod:
 	case c.Type == string(v1alpha1.PodPlaceable) && isFalse:
-		w.unplaceable(n, c)
-	case c.Type == string(v1alpha1.PodPushed) && isFalse && !solved(c.Reason):
-		w.add(n, stagePush, c.Reason, c.Message, c.Since)
+		w.addUnplaceable(n, c)
+	case c.Type == string(v1alpha1.PodPushed) && isFalse && !isSolvedReason(c.Reason):
+		w.addCause(n, stagePush, c.Reason, c.Message, c.Since)
 	case c.Type == string(corev1.PodScheduled) && isFalse:
-		w.unscheduled(n, c)
+		w.addUnscheduled(n, c)
 	case c.Type == string(corev1.PodReady) && isFalse:
-		w.add(n, stageMember, c.Reason, c.Message, c.Since)
+		w.addCause(n, stageMember, c.Reason, c.Message, c.Since)
 	case c.Type == string(corev1.DisruptionTarget):
-		w.add(n, stageContainer, c.Reason, c.Message, c.Since)
+		w.addCause(n, stageContainer, c.Reason, c.Message, c.Since)
 	}
 }
 
-// claimCondition adds the problem that a condition of a claim reports.
-func (w *walk) claimCondition(n *inspect.Node, c *inspect.Condition) {
+// addClaimCondition adds the problem that a condition of a claim reports.
+func (w *walk) addClaimCondition(n *inspect.Node, c *inspect.Condition) {
 	usable := w.usableDespite(n, c)
 	at := stageClaim
 	switch {
@@ -248,7 +248,7 @@ func (w *walk) claimCondition(n *inspect.Node, c *inspect.Condition) {
 	case c.Reason == v1alpha1.ReasonNotOffered:
 		at = stageHint // if no member has the class, the Pod's condition has this reason
 	}
-	w.add(n, at, c.Reason, c.Message, c.Since)
+	w.addCause(n, at, c.Reason, c.Message, c.Since)
 	w.causes[len(w.causes)-1].usable = usable
 }
 
@@ -272,42 +272,42 @@ func (w *walk) usableDespite(n *inspect.Node, c *inspect.Condition) bool {
 	return false
 }
 
-// unplaceable adds the reason why no node was found for a Pod.
-func (w *walk) unplaceable(n *inspect.Node, c *inspect.Condition) {
+// addUnplaceable adds the reason why no node was found for a Pod.
+func (w *walk) addUnplaceable(n *inspect.Node, c *inspect.Condition) {
 	at := stagePlace
 	if c.Reason == v1alpha1.ReasonPodRefused {
 		at = stageRelay // this condition repeats the claim's, which repeats the Pod's condition Pushed
 	}
-	w.add(n, at, c.Reason, c.Message, c.Since)
+	w.addCause(n, at, c.Reason, c.Message, c.Since)
 }
 
-// solved reports whether a reason of the condition Pushed means that an earlier problem is solved.
-func solved(reason string) bool {
+// isSolvedReason reports whether a reason of the condition Pushed means that an earlier problem is solved.
+func isSolvedReason(reason string) bool {
 	return reason == v1alpha1.ReasonVolumeAwaited || reason == v1alpha1.ReasonReferenceAwaited || reason == v1alpha1.ReasonWithdrawn
 }
 
-// unscheduled adds the reason why a scheduler has not bound a Pod.
-func (w *walk) unscheduled(n *inspect.Node, c *inspect.Condition) {
+// addUnscheduled adds the reason why a scheduler has not bound a Pod.
+func (w *walk) addUnscheduled(n *inspect.Node, c *inspect.Condition) {
 	at, reason := stageScheduler, c.Reason
 	switch {
 	case n.Cluster != "":
 		at = stageLeafPod
 	case wording.RejectedBinding(c.Message, v1alpha1.NamespacePolicy):
 		at, reason = stagePlace, v1alpha1.ReasonNamespaceNotAdmitted
-	case wording.BindingTimedOut(c.Message), w.nominated(n.Name):
+	case wording.BindingTimedOut(c.Message), w.isNominatedSince(n.Name):
 		at = stageStale
 	}
-	w.add(n, at, reason, c.Message, c.Since)
+	w.addCause(n, at, reason, c.Message, c.Since)
 	if toDo := wording.Remedies(c.Message, n.Cluster != ""); reason == corev1.PodReasonUnschedulable && toDo != "" {
 		w.causes[len(w.causes)-1].ToDo = toDo
 	}
 }
 
-// nominated reports whether the scheduler has since chosen a virtual node for a Pod and a claim,
+// isNominatedSince reports whether the scheduler has since chosen a virtual node for a Pod and a claim,
 // and waits for the volume. It nominates a node also for preemption. The scheduler does not remove
 // the message of an earlier attempt.
-func (w *walk) nominated(pod string) bool {
-	return slices.ContainsFunc(w.pods(), func(p *inspect.PodFacts) bool {
+func (w *walk) isNominatedSince(pod string) bool {
+	return slices.ContainsFunc(w.podsOfSubject(), func(p *inspect.PodFacts) bool {
 		node := p.Pod.Status.NominatedNodeName
 		return p.Pod.Name == pod && p.Pod.Spec.NodeName == "" && node != "" && w.facts.MemberOfPod(p) != "" &&
 			slices.ContainsFunc(w.facts.Claims, func(c inspect.ClaimFacts) bool {
@@ -316,69 +316,69 @@ func (w *walk) nominated(pod string) bool {
 	})
 }
 
-// memberCondition adds the problem that a condition of a registration reports, if it concerns the
+// addMemberCondition adds the problem that a condition of a registration reports, if it concerns the
 // subject. Conditions of registrations may name claims and Pods of other tenants.
-func (w *walk) memberCondition(n *inspect.Node, c *inspect.Condition) {
+func (w *walk) addMemberCondition(n *inspect.Node, c *inspect.Condition) {
 	message := c.Message
 	switch {
 	case c.Type == v1alpha1.ConditionDeletionsProgressing:
 		return // it describes the member's oldest deletion; an event reports a deletion on the object itself
-	case c.Type == v1alpha1.ConditionConnected && c.Status == string(metav1.ConditionTrue) && !w.terminating():
+	case c.Type == v1alpha1.ConditionConnected && c.Status == string(metav1.ConditionTrue) && !w.isTerminating():
 		return // only destruction is suspended
 	case c.Type == v1alpha1.ConditionReady: // it lists what the deregistration waits for
 		message = fmt.Sprintf("member %q is being deregistered. Use another member, or ask an admin of the host", n.Name)
 	}
-	w.add(n, stageMember, c.Reason, message, c.Since)
+	w.addCause(n, stageMember, c.Reason, message, c.Since)
 }
 
-// object adds a cause for an object's state, or for its absence.
-func (w *walk) object(n *inspect.Node) {
+// addObjectState adds a cause for an object's state, or for its absence.
+func (w *walk) addObjectState(n *inspect.Node) {
 	switch {
 	case n.State == inspect.StateNotFound && n.Health == inspect.Bad && n.Cluster == "":
 		at := stageMissing
 		if n.Kind == inspect.KindVolume {
 			at = stageVolume // a claim can request a member's volume before Xylem creates the PersistentVolume
 		}
-		w.add(n, at, inspect.StateNotFound, w.absence(n), metav1.Time{})
+		w.addCause(n, at, inspect.StateNotFound, w.describeAbsence(n), metav1.Time{})
 	case n.State == inspect.StateNotFound && n.Health == inspect.Bad, n.State == inspect.StateForeign:
-		w.add(n, stageVolume, n.State, mismatch(n), metav1.Time{})
+		w.addCause(n, stageVolume, n.State, describeMismatch(n), metav1.Time{})
 	case n.Kind == inspect.KindSnapshot:
 		w.snapshot(n)
 	case n.Kind == inspect.KindClaim && n.Cluster == "":
-		w.claim(n)
+		w.addClassProblems(n)
 	case n.Kind == inspect.KindPod && n.Cluster == "":
-		for _, p := range w.pods() {
+		for _, p := range w.podsOfSubject() {
 			if p.Pod.Name == n.Name {
-				w.containers(n, p.Pod)
+				w.addContainerProblems(n, p.Pod)
 			}
 		}
 	case n.Kind == inspect.KindPod:
-		for _, p := range w.pods() {
+		for _, p := range w.podsOfSubject() {
 			if p.Leaf != nil && p.Leaf.Name == n.Name {
-				w.containers(n, p.Leaf)
+				w.addContainerProblems(n, p.Leaf)
 			}
 		}
 	}
 }
 
-func described(n *inspect.Node) string {
+func describeNode(n *inspect.Node) string {
 	if n.Namespace != "" {
 		return fmt.Sprintf("%s %q", n.Kind, n.Namespace+"/"+n.Name)
 	}
 	return fmt.Sprintf("%s %q", n.Kind, n.Name)
 }
 
-// mismatch returns a message about a missing or foreign object in a member. The last of a foreign
+// describeMismatch returns a message about a missing or foreign object in a member. The last of a foreign
 // object's details describes why it is foreign.
-func mismatch(n *inspect.Node) string {
+func describeMismatch(n *inspect.Node) string {
 	if n.State == inspect.StateNotFound {
-		return fmt.Sprintf("%s does not exist in member %q", described(n), n.Cluster)
+		return fmt.Sprintf("%s does not exist in member %q", describeNode(n), n.Cluster)
 	}
-	return fmt.Sprintf("%s in member %q was %s", described(n), n.Cluster, n.Details[len(n.Details)-1])
+	return fmt.Sprintf("%s in member %q was %s", describeNode(n), n.Cluster, n.Details[len(n.Details)-1])
 }
 
-// absence returns a message about a missing object in the host, with a remedy.
-func (w *walk) absence(n *inspect.Node) string {
+// describeAbsence returns a message about a missing object in the host, with a remedy.
+func (w *walk) describeAbsence(n *inspect.Node) string {
 	switch n.Kind {
 	case inspect.KindClaim:
 		return fmt.Sprintf("claim %q does not exist in the host. Create the claim", n.Namespace+"/"+n.Name)
@@ -398,16 +398,16 @@ func (w *walk) absence(n *inspect.Node) string {
 func (w *walk) disconnected() []string {
 	var names []string
 	for i := range w.facts.Registrations {
-		if r := &w.facts.Registrations[i]; !inspect.Connected(r) {
+		if r := &w.facts.Registrations[i]; !inspect.IsConnected(r) {
 			names = append(names, r.Name)
 		}
 	}
 	return names
 }
 
-// claim adds problems that Xylem does not report: a claim that has no class, or a class with
+// addClassProblems adds problems that Xylem does not report: a claim that has no class, or a class with
 // another provisioner.
-func (w *walk) claim(n *inspect.Node) {
+func (w *walk) addClassProblems(n *inspect.Node) {
 	for i := range w.facts.Claims {
 		c := &w.facts.Claims[i]
 		if c.Key.Name != n.Name || c.Claim == nil || c.Claim.Spec.VolumeName != "" {
@@ -416,15 +416,15 @@ func (w *walk) claim(n *inspect.Node) {
 		name := hostclass.NameOf(c.Claim)
 		switch {
 		case name == "":
-			w.add(n, stageMissing, inspect.StateNotFound, "the claim has no StorageClass, and the host has no default one. Set spec.storageClassName to a class with provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
-		case c.Class != nil && !c.Ours():
-			w.add(n, stageMissing, inspect.StateForeign, fmt.Sprintf("the claim's class %q has provisioner %q, so Xylem does not provision the claim. Check that provisioner, or use a class with provisioner %s",
+			w.addCause(n, stageMissing, inspect.StateNotFound, "the claim has no StorageClass, and the host has no default one. Set spec.storageClassName to a class with provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
+		case c.Class != nil && !c.BelongsToXylem():
+			w.addCause(n, stageMissing, inspect.StateForeign, fmt.Sprintf("the claim's class %q has provisioner %q, so Xylem does not provision the claim. Check that provisioner, or use a class with provisioner %s",
 				name, c.Class.Provisioner, v1alpha1.ProvisionerName), metav1.Time{})
 		}
 	}
 }
 
-func (w *walk) pods() []*inspect.PodFacts {
+func (w *walk) podsOfSubject() []*inspect.PodFacts {
 	if w.facts.Pod != nil {
 		return []*inspect.PodFacts{w.facts.Pod}
 	}
@@ -437,10 +437,10 @@ func (w *walk) pods() []*inspect.PodFacts {
 	return pods
 }
 
-// containers adds the reasons why containers do not run.
-func (w *walk) containers(n *inspect.Node, pod *corev1.Pod) {
+// addContainerProblems adds the reasons why containers do not run.
+func (w *walk) addContainerProblems(n *inspect.Node, pod *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodFailed {
-		w.add(n, stageContainer, cmp.Or(inspect.Plain(pod.Status.Reason), "Error"), cmp.Or(inspect.Plain(pod.Status.Message), "the Pod has failed"), metav1.Time{})
+		w.addCause(n, stageContainer, cmp.Or(inspect.Plain(pod.Status.Reason), "Error"), cmp.Or(inspect.Plain(pod.Status.Message), "the Pod has failed"), metav1.Time{})
 	}
 	found := false
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -452,7 +452,7 @@ func (w *walk) containers(n *inspect.Node, pod *corev1.Pod) {
 			if waiting.Message != "" {
 				what += ": " + inspect.Plain(waiting.Message)
 			}
-			w.add(n, stageContainer, inspect.Plain(waiting.Reason), what, metav1.Time{})
+			w.addCause(n, stageContainer, inspect.Plain(waiting.Reason), what, metav1.Time{})
 		}
 	}
 	for _, c := range pod.Status.Conditions {
@@ -463,14 +463,14 @@ func (w *walk) containers(n *inspect.Node, pod *corev1.Pod) {
 		if reason == "" {
 			reason, message = v1alpha1.ReasonNodeNotReady, w.nodeNotReady(pod)
 		}
-		w.add(n, stageContainer, reason, message, c.LastTransitionTime)
+		w.addCause(n, stageContainer, reason, message, c.LastTransitionTime)
 	}
 }
 
 // nodeNotReady returns a message for a running Pod whose Ready condition has no reason. Only the
 // node lifecycle controller writes such a condition, when the Pod's node is not Ready.
 func (w *walk) nodeNotReady(pod *corev1.Pod) string {
-	for _, p := range w.pods() {
+	for _, p := range w.podsOfSubject() {
 		id := w.facts.MemberOfPod(p)
 		if id == "" || p.Pod.Name != pod.Name {
 			continue
@@ -479,22 +479,22 @@ func (w *walk) nodeNotReady(pod *corev1.Pod) string {
 		if p.Leaf != nil && p.Leaf.Spec.NodeName != "" {
 			node = fmt.Sprintf("the Pod's node %q", inspect.Plain(p.Leaf.Spec.NodeName))
 		}
-		return node + w.inMember(id) + " is not Ready. Ask the member's admin to check the node's kubelet"
+		return node + w.describeMember(id) + " is not Ready. Ask the member's admin to check the node's kubelet"
 	}
 	return fmt.Sprintf("the Pod's node %q is not Ready. Check the node's kubelet", pod.Spec.NodeName)
 }
 
-func (w *walk) add(n *inspect.Node, at stage, reason, message string, since metav1.Time) {
-	what, toDo := inspect.Explain(reason, message)
-	w.causes = append(w.causes, Cause{Ref: refOf(n), Reason: reason, What: what, ToDo: toDo, Since: since, stage: at})
+func (w *walk) addCause(n *inspect.Node, at stage, reason, message string, since metav1.Time) {
+	what, toDo := inspect.ExplainReason(reason, message)
+	w.causes = append(w.causes, Cause{Ref: refOfNode(n), Reason: reason, What: what, ToDo: toDo, Since: since, stage: at})
 }
 
-func refOf(n *inspect.Node) Ref { return Ref{n.Kind, n.Namespace, n.Name, n.Cluster} }
+func refOfNode(n *inspect.Node) Ref { return Ref{n.Kind, n.Namespace, n.Name, n.Cluster} }
 
-// ordered sorts the causes by stage, and removes duplicates, because Pods repeat their claims'
+// orderedCauses sorts the causes by stage, and removes duplicates, because Pods repeat their claims'
 // problems, and events repeat conditions, sometimes with another reason. The latest event comes first,
 // because earlier ones may report problems that have been solved.
-func ordered(causes []Cause) []Cause {
+func orderedCauses(causes []Cause) []Cause {
 	slices.SortStableFunc(causes, func(a, b Cause) int {
 		if a.stage == stageEvent && b.stage == stageEvent {
 			return b.Since.Compare(a.Since.Time)
@@ -505,7 +505,7 @@ func ordered(causes []Cause) []Cause {
 	for _, c := range causes {
 		relays := c.stage == stageRelay || c.stage == stageEvent
 		if !slices.ContainsFunc(kept, func(k Cause) bool {
-			return k.Reason == c.Reason || k.What == c.What || relays && repeats(c.What, k.What)
+			return k.Reason == c.Reason || k.What == c.What || relays && repeatsMessage(c.What, k.What)
 		}) {
 			kept = append(kept, c)
 		}
@@ -516,8 +516,8 @@ func ordered(causes []Cause) []Cause {
 // leastQuote is the length of a quotation, in bytes. Shorter texts occur in others by chance.
 const leastQuote = 20
 
-// repeats reports whether a message quotes another one, and may have truncated it.
-func repeats(message, other string) bool {
+// repeatsMessage reports whether a message quotes another one, and may have truncated it.
+func repeatsMessage(message, other string) bool {
 	quoted, truncated := strings.CutSuffix(message, "…")
 	for more := truncated; more; {
 		if _, quoted, more = strings.Cut(quoted, ": "); more && len(quoted) >= leastQuote && strings.HasPrefix(other, quoted) {
@@ -527,13 +527,13 @@ func repeats(message, other string) bool {
 	return message == other || len(other) >= leastQuote && strings.Contains(message, other)
 }
 
-// evidence appends the node and every object below it, except those that were not read.
-func evidence(n *inspect.Node, to []Evidence) []Evidence {
+// appendEvidence appends the node and every object below it, except those that were not read.
+func appendEvidence(n *inspect.Node, to []Evidence) []Evidence {
 	if n.State != inspect.StateNotRead {
-		to = append(to, Evidence{refOf(n), n.State, n.Created, n.Conditions, n.Events})
+		to = append(to, Evidence{refOfNode(n), n.State, n.Created, n.Conditions, n.Events})
 	}
 	for i := range n.Children {
-		to = evidence(&n.Children[i], to)
+		to = appendEvidence(&n.Children[i], to)
 	}
 	return to
 }

@@ -399,7 +399,7 @@ func TestOf(t *testing.T) {
 			if tc.member != nil {
 				facts.Registrations[0] = *tc.member
 			}
-			d := Of(facts)
+			d := DiagnoseSubject(facts)
 			if d.Verdict != tc.want {
 				t.Errorf("got verdict %s, want %s: %s", d.Verdict, tc.want, d.Summary)
 			}
@@ -422,7 +422,7 @@ func TestOf(t *testing.T) {
 // causes.
 func TestProblemIsReportedOnce(t *testing.T) {
 	const problem = "the member does not let Xylem create the Pod: too many"
-	d := Of(&inspect.Facts{
+	d := DiagnoseSubject(&inspect.Facts{
 		Now: now.Time, Registrations: []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")},
 		Pod: pod(corev1.PodPending, "", podCondition(v1alpha1.PodPushed, v1alpha1.ReasonRefusedByMember, problem+". Change the Pod"),
 			podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonPodRefused, `claim "data": Pod "app": `+problem+". Change the Pod")),
@@ -454,7 +454,7 @@ func TestObstacles(t *testing.T) {
 		"2 node(s) have the wrong color":     inspect.ToDoOfKubernetes["Unschedulable"],
 		"2 node(s) had untolerated taint(s)": "tolerations",
 	} {
-		d := Of(&inspect.Facts{Now: now.Time, Pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: "+message+"."))})
+		d := DiagnoseSubject(&inspect.Facts{Now: now.Time, Pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: "+message+"."))})
 		if !strings.Contains(d.ToDo, want) || want != "reduce the Pod's requests" && strings.Contains(d.ToDo, "reduce the Pod's requests") {
 			t.Errorf("%s: got next step %q, want one with %q", message, d.ToDo, want)
 		}
@@ -487,7 +487,7 @@ func TestTimes(t *testing.T) {
 		})}}, nil},
 	} {
 		tc.facts.Now, tc.facts.Registrations = now.Time, []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}
-		if diff := cmp.Diff(tc.want, Of(&tc.facts).Times); diff != "" {
+		if diff := cmp.Diff(tc.want, DiagnoseSubject(&tc.facts).Times); diff != "" {
 			t.Errorf("%s: times (-want +got):\n%s", name, diff)
 		}
 	}
@@ -497,7 +497,7 @@ func TestTimes(t *testing.T) {
 // action is required.
 func TestReasons(t *testing.T) {
 	for reason, toDo := range inspect.ToDoOfXylem {
-		d := Of(&inspect.Facts{
+		d := DiagnoseSubject(&inspect.Facts{
 			Now: now.Time, Registrations: []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")},
 			Claims: []inspect.ClaimFacts{pendingClaim(claimCondition(v1alpha1.ClaimPlaced, reason, "it happened"))},
 		})
@@ -520,7 +520,7 @@ func TestReasons(t *testing.T) {
 func TestRepeated(t *testing.T) {
 	const message = "0/3 nodes are available: insufficient cpu."
 	p := warned(pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, message)), time.Second, "FailedScheduling", message)
-	d := Of(&inspect.Facts{Now: now.Time, Pod: p, Claims: []inspect.ClaimFacts{pendingClaim()}})
+	d := DiagnoseSubject(&inspect.Facts{Now: now.Time, Pod: p, Claims: []inspect.ClaimFacts{pendingClaim()}})
 	if len(d.Causes) != 1 || d.Causes[0].Reason != corev1.PodReasonUnschedulable {
 		t.Errorf("got causes %+v, want only the condition", d.Causes)
 	}
@@ -610,7 +610,7 @@ func TestOtherTenants(t *testing.T) {
 				if tc.condition.Type == v1alpha1.ConditionReady {
 					r.DeletionTimestamp = &now
 				}
-				d := Of(&inspect.Facts{Now: now.Time, Registrations: []v1alpha1.ClusterRegistration{r}, Pod: subject.pod, Claims: []inspect.ClaimFacts{subject.claim}})
+				d := DiagnoseSubject(&inspect.Facts{Now: now.Time, Registrations: []v1alpha1.ClusterRegistration{r}, Pod: subject.pod, Claims: []inspect.ClaimFacts{subject.claim}})
 				want := stdcmp.Or(tc.says, subject.waits)
 				if subject.pod == nil && subject.claim.Claim.DeletionTimestamp != nil {
 					want = stdcmp.Or(tc.saysOfDeleted, subject.waits)
@@ -640,7 +640,7 @@ func TestLeaderless(t *testing.T) {
 		"a bound claim":                  {claim: boundClaim(), leaderless: absent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Of(&inspect.Facts{Now: now.Time, Claims: []inspect.ClaimFacts{tc.claim}, Registrations: []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}, Leaderless: tc.leaderless})
+			d := DiagnoseSubject(&inspect.Facts{Now: now.Time, Claims: []inspect.ClaimFacts{tc.claim}, Registrations: []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}, Leaderless: tc.leaderless})
 			got := len(d.Causes) > 0 && d.Causes[0].Reason == noLeader
 			if got != tc.want {
 				t.Errorf("the first cause is the leader: %t, want %t: %+v", got, tc.want, d.Causes)

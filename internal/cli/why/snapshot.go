@@ -34,11 +34,11 @@ func (w *walk) snapshot(n *inspect.Node) {
 			reason = n.Events[i].Reason
 		}
 	}
-	w.add(n, stageVolume, cmp.Or(reason, inspect.SnapshotFailed), message, ptr.Deref(s.Status.Error.Time, metav1.Time{}))
+	w.addCause(n, stageVolume, cmp.Or(reason, inspect.SnapshotFailed), message, ptr.Deref(s.Status.Error.Time, metav1.Time{}))
 }
 
-// snapshotWaits returns what a snapshot waits for and what the user can do.
-func (w *walk) snapshotWaits(s *inspect.SnapshotFacts) (waits, toDo string) {
+// describeSnapshotWait returns what a snapshot waits for and what the user can do.
+func (w *walk) describeSnapshotWait(s *inspect.SnapshotFacts) (waits, toDo string) {
 	for i := range w.facts.Claims {
 		if c := w.facts.Claims[i].Claim; c != nil && c.Status.Phase != corev1.ClaimBound {
 			return fmt.Sprintf("claim %q is not bound yet", c.Name), fmt.Sprintf("Run `kubectl xylem why pvc %s -n %s`.", c.Name, c.Namespace)
@@ -54,6 +54,6 @@ func (w *walk) snapshotWaits(s *inspect.SnapshotFacts) (waits, toDo string) {
 	case id == "":
 		return "the snapshot has not been sent to the member of its claim yet", ""
 	default:
-		return "the snapshot has not been taken" + w.inMember(id) + " yet", ""
+		return "the snapshot has not been taken" + w.describeMember(id) + " yet", ""
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// OfWorkload returns the diagnosis for a workload: that of the first of its Pods that has a problem,
+// DiagnoseWorkload returns the diagnosis for a workload: that of the first of its Pods that has a problem,
 // else the problem that the workload itself reports, else what one of its Pods waits for.
-func OfWorkload(owner *inspect.Node, pods []*inspect.Facts) *Diagnosis {
-	d := &Diagnosis{TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: Kind}, Subject: subject(owner), Verdict: Waiting, Evidence: evidence(owner, nil)}
+func DiagnoseWorkload(owner *inspect.Node, pods []*inspect.Facts) *Diagnosis {
+	d := &Diagnosis{TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: Kind}, Subject: describeSubject(owner), Verdict: Waiting, Evidence: appendEvidence(owner, nil)}
 	progress := owner.Details[len(owner.Details)-1]
 	if owner.Health == inspect.Good {
 		d.Verdict, d.Summary = Well, fmt.Sprintf("%s is ready: %s", d.Subject, progress)
@@ -26,14 +26,14 @@ func OfWorkload(owner *inspect.Node, pods []*inspect.Facts) *Diagnosis {
 	}
 	others := 0
 	for _, facts := range pods {
-		switch one := Of(facts); {
+		switch one := DiagnoseSubject(facts); {
 		case one.Verdict == Well:
 		case one.Verdict == Problem && d.Verdict == Problem:
 			others++
 		case one.Verdict == Problem || len(d.Evidence) == 1: // the first Pod that waits
 			d.Verdict, d.ToDo, d.Causes, d.Missing, d.Recorded = one.Verdict, one.ToDo, one.Causes, one.Missing, one.Recorded
 			d.Summary = fmt.Sprintf("%s is not ready (%s): %s", d.Subject, progress, one.Summary)
-			d.Evidence = append(evidence(owner, nil), one.Evidence...)
+			d.Evidence = append(appendEvidence(owner, nil), one.Evidence...)
 		}
 	}
 	if others > 0 {
@@ -41,7 +41,7 @@ func OfWorkload(owner *inspect.Node, pods []*inspect.Facts) *Diagnosis {
 	}
 	own := walk{root: owner}
 	for _, c := range owner.Conditions {
-		own.add(owner, stageClaim, c.Reason, c.Message, c.Since)
+		own.addCause(owner, stageClaim, c.Reason, c.Message, c.Since)
 	}
 	switch {
 	case len(own.causes) == 0:

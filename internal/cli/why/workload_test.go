@@ -56,7 +56,7 @@ func TestOfWorkload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			owner := &inspect.Node{Kind: "Deployment", Namespace: "shop", Name: "web", Health: tc.health, Conditions: tc.conditions, Details: []string{"1 of 2 Pods ready"}}
-			d := OfWorkload(owner, tc.pods)
+			d := DiagnoseWorkload(owner, tc.pods)
 			check(t, d, tc.want, tc.says...)
 			if d.Evidence[0].Kind != "Deployment" {
 				t.Errorf("the evidence begins with %v, want the workload", d.Evidence[0])
@@ -112,7 +112,7 @@ func TestOfSnapshot(t *testing.T) {
 			if tc.event != "" {
 				s.Events = []corev1.Event{{Type: corev1.EventTypeWarning, Reason: v1alpha1.ReasonSnapshotClassNotFound, Message: tc.event, LastTimestamp: metav1.NewTime(now.Add(-time.Second))}}
 			}
-			check(t, Of(&inspect.Facts{Now: now.Time, Snapshot: s, Claims: []inspect.ClaimFacts{tc.claim}, Registrations: registrations}), tc.want, tc.says...)
+			check(t, DiagnoseSubject(&inspect.Facts{Now: now.Time, Snapshot: s, Claims: []inspect.ClaimFacts{tc.claim}, Registrations: registrations}), tc.want, tc.says...)
 		})
 	}
 }

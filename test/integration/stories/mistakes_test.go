@@ -60,7 +60,7 @@ func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...s
 		s.why(ctx, kind, name, reason)
 		return
 	}
-	what, toDo := inspect.Explain(reason, message)
+	what, toDo := inspect.ExplainReason(reason, message)
 	Expect(toDo).NotTo(BeEmpty(), message)
 	s.answered(answer{On: kind, By: "kubectl describe clusterregistration", Reason: reason, Summary: what, ToDo: toDo})
 }

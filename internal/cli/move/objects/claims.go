@@ -22,7 +22,7 @@ import (
 // the recorded one must fit the old disk's volume, and the volume for which the command creates it (reserve). A tenant
 // cannot write volumes.
 func (w *ObjectWriter) ProveManifest(ctx context.Context, r *Record) error {
-	claim, err := w.host.Claim(ctx, w.claim)
+	claim, err := w.host.ReadClaim(ctx, w.claim)
 	if err != nil {
 		return err
 	}
@@ -35,38 +35,38 @@ func (w *ObjectWriter) ProveManifest(ctx context.Context, r *Record) error {
 	if err != nil || pv == nil {
 		return err
 	}
-	return w.proveFit(r, pv)
+	return w.proveVolumeFits(r, pv)
 }
 
-// proveFit returns an error if the recorded claim does not fit a volume.
-func (w *ObjectWriter) proveFit(r *Record, pv *corev1.PersistentVolume) error {
-	if r.Fits(pv) {
+// proveVolumeFits returns an error if the recorded claim does not fit a volume.
+func (w *ObjectWriter) proveVolumeFits(r *Record, pv *corev1.PersistentVolume) error {
+	if r.FitsVolume(pv) {
 		return nil
 	}
 	return fmt.Errorf("volume %q has another class or mode than the claim in the record, ConfigMap %q, so somebody changed the record. Correct the claim in the ConfigMap", pv.Name, ConfigMapName(w.claim))
 }
 
-// Bind creates the claim of a move for an unused volume, waits until it is bound, and returns its
+// BindClaim creates the claim of a move for an unused volume, waits until it is bound, and returns its
 // UID.
-func (w *ObjectWriter) Bind(ctx context.Context, r *Record, d Disk) (types.UID, error) {
-	claim, err := w.host.Claim(ctx, w.claim)
+func (w *ObjectWriter) BindClaim(ctx context.Context, r *Record, d Disk) (types.UID, error) {
+	claim, err := w.host.ReadClaim(ctx, w.claim)
 	switch {
 	case err != nil:
 		return "", err
 	case claim == nil:
-		if err := w.reserve(ctx, r, d); err != nil {
+		if err := w.reserveVolume(ctx, r, d); err != nil {
 			return "", err
 		}
-		claim = r.BoundTo(d.Name)
+		claim = r.ClaimBoundTo(d.Name)
 		if err := w.host.Create(ctx, claim, command.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
-			return "", w.host.Explain(fmt.Errorf("create claim %q: %w", claim.Name, err))
+			return "", w.host.ExplainHostError(fmt.Errorf("create claim %q: %w", claim.Name, err))
 		}
 	case !r.IsBoundTo(claim, d.Name):
 		return "", fmt.Errorf("somebody created another claim %q during the move. Delete that claim", claim.Name)
 	}
 	var uid types.UID
-	err = w.host.Await(ctx, fmt.Sprintf("claim %q to be bound", w.claim), func(ctx context.Context) (string, error) {
-		claim, err := w.host.Claim(ctx, w.claim)
+	err = w.host.AwaitCondition(ctx, fmt.Sprintf("claim %q to be bound", w.claim), func(ctx context.Context) (string, error) {
+		claim, err := w.host.ReadClaim(ctx, w.claim)
 		switch {
 		case err != nil:
 			return "", err
@@ -91,19 +91,19 @@ func (w *ObjectWriter) DeleteClaim(ctx context.Context, claim *corev1.Persistent
 func (w *ObjectWriter) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, prepare func(*corev1.PersistentVolumeClaim) error) error {
 	name, uid := claim.Name, claim.UID
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // other clients write the status
-		claim, err := w.host.Claim(ctx, name)
+		claim, err := w.host.ReadClaim(ctx, name)
 		if err != nil || claim == nil || claim.UID != uid || claim.DeletionTimestamp != nil {
 			return err
 		}
 		if err := prepare(claim); err != nil {
 			return err
 		}
-		if err := w.store.Current(ctx); err != nil {
+		if err := w.store.IsCurrentRun(ctx); err != nil {
 			return err
 		}
 		version := claim.ResourceVersion
 		if err := client.IgnoreNotFound(w.host.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})); err != nil {
-			return w.host.Explain(fmt.Errorf("delete claim %q: %w", name, err))
+			return w.host.ExplainHostError(fmt.Errorf("delete claim %q: %w", name, err))
 		}
 		return nil
 	})
@@ -142,7 +142,7 @@ func (w *ObjectWriter) Copies(ctx context.Context, r *Record) ([]Disk, error) {
 		disks = append(disks, r.New)
 	}
 	for i := range claims {
-		pv, err := w.host.VolumeOf(ctx, &claims[i])
+		pv, err := w.host.ReadVolumeOf(ctx, &claims[i])
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func (w *ObjectWriter) Copies(ctx context.Context, r *Record) ([]Disk, error) {
 func (w *ObjectWriter) copies(ctx context.Context, id string) ([]corev1.PersistentVolumeClaim, error) {
 	var claims corev1.PersistentVolumeClaimList
 	if err := w.host.List(ctx, &claims, client.InNamespace(w.host.Namespace), client.MatchingLabels(LabelsOfMove(id))); err != nil {
-		return nil, w.host.Explain(fmt.Errorf("list claims: %w", err))
+		return nil, w.host.ExplainHostError(fmt.Errorf("list claims: %w", err))
 	}
 	return claims.Items, nil
 }
@@ -164,22 +164,22 @@ func (w *ObjectWriter) copies(ctx context.Context, id string) ([]corev1.Persiste
 // AwaitGone waits until a claim no longer exists. It reports Pods that use the claim, except the
 // move's own.
 func (w *ObjectWriter) AwaitGone(ctx context.Context, id, name string, uid types.UID) error {
-	return w.host.Await(ctx, fmt.Sprintf("claim %q to be deleted", name), func(ctx context.Context) (string, error) {
-		claim, err := w.host.Claim(ctx, name)
+	return w.host.AwaitCondition(ctx, fmt.Sprintf("claim %q to be deleted", name), func(ctx context.Context) (string, error) {
+		claim, err := w.host.ReadClaim(ctx, name)
 		if err != nil || claim == nil || claim.UID != uid {
 			return "", err
 		}
-		if err := Unused(ctx, w.host, id, name); err != nil {
+		if err := ProveUnused(ctx, w.host, id, name); err != nil {
 			return err.Error(), nil //nolint:nilerr // the Pods may still terminate
 		}
 		return "it still has finalizers " + text.Quoted(claim.Finalizers...), nil
 	})
 }
 
-// Touch writes the run's ID to a claim, so that a delayed deletion by an earlier run fails.
-func (w *ObjectWriter) Touch(ctx context.Context, claim *corev1.PersistentVolumeClaim, run string) error {
+// TouchClaim writes the run's ID to a claim, so that a delayed deletion by an earlier run fails.
+func (w *ObjectWriter) TouchClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, run string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		before, err := w.host.Claim(ctx, claim.Name)
+		before, err := w.host.ReadClaim(ctx, claim.Name)
 		switch {
 		case err != nil:
 			return err
@@ -189,7 +189,7 @@ func (w *ObjectWriter) Touch(ctx context.Context, claim *corev1.PersistentVolume
 		after := before.DeepCopy()
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationMoveRun, run)
 		if err := w.host.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), command.FieldOwner); err != nil {
-			return w.host.Explain(fmt.Errorf("annotate claim %q: %w", claim.Name, err))
+			return w.host.ExplainHostError(fmt.Errorf("annotate claim %q: %w", claim.Name, err))
 		}
 		return nil
 	})

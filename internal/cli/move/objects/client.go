@@ -32,26 +32,26 @@ type Client struct {
 	Timeout time.Duration
 }
 
-// Explain adds a remedy to an error of a request to the host.
-func (c *Client) Explain(err error) error { return command.Explain("the host", c.Config, err) }
+// ExplainHostError adds a remedy to an error of a request to the host.
+func (c *Client) ExplainHostError(err error) error { return command.Explain("the host", c.Config, err) }
 
-// Report prints a line for the user.
-func (c *Client) Report(format string, args ...any) { fmt.Fprintf(c.Env.Out, format+"\n", args...) }
+// ReportLine prints a line for the user.
+func (c *Client) ReportLine(format string, args ...any) { fmt.Fprintf(c.Env.Out, format+"\n", args...) }
 
-// Claim reads a claim of the namespace, or returns nil.
-func (c *Client) Claim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
+// ReadClaim reads a claim of the namespace, or returns nil.
+func (c *Client) ReadClaim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, c, client.ObjectKey{Namespace: c.Namespace, Name: name})
 	if err != nil {
-		return nil, c.Explain(err)
+		return nil, c.ExplainHostError(err)
 	}
 	return claim, nil
 }
 
-// VolumeOf reads the volume that a claim is bound to, or returns nil.
-func (c *Client) VolumeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+// ReadVolumeOf reads the volume that a claim is bound to, or returns nil.
+func (c *Client) ReadVolumeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	pv, err := index.Find[corev1.PersistentVolume](ctx, c, client.ObjectKey{Name: claim.Spec.VolumeName})
 	if err != nil {
-		return nil, c.Explain(err)
+		return nil, c.ExplainHostError(err)
 	}
 	if pv == nil || !hostpv.PointsAt(pv, claim) {
 		return nil, nil //nolint:nilnil // no volume, no error
@@ -59,9 +59,9 @@ func (c *Client) VolumeOf(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return pv, nil
 }
 
-// Await polls until waiting returns "". If that takes longer than quiet, it reports what waiting
+// AwaitCondition polls until waiting returns "". If that takes longer than quiet, it reports what waiting
 // returns.
-func (c *Client) Await(ctx context.Context, what string, waiting func(context.Context) (string, error)) error {
+func (c *Client) AwaitCondition(ctx context.Context, what string, waiting func(context.Context) (string, error)) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	begin, last, shown := c.Env.Clock.Now(), "", ""

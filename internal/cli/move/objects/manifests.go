@@ -23,8 +23,8 @@ func LabelsOfMove(id string) map[string]string {
 // ofKubernetes contains the prefixes of annotations that Kubernetes controllers write to claims.
 var ofKubernetes = []string{"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/storage-provisioner"}
 
-// kept returns the labels or annotations that a user wrote.
-func kept(all map[string]string) map[string]string {
+// keptKeys returns the labels or annotations that a user wrote.
+func keptKeys(all map[string]string) map[string]string {
 	mine := maps.Clone(all)
 	maps.DeleteFunc(mine, func(key, _ string) bool {
 		return v1alpha1.Reserved(key) || strings.HasPrefix(key, v1alpha1.MovePrefix) ||
@@ -41,15 +41,15 @@ func ClaimManifest(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: claim.Namespace, Name: claim.Name, Labels: kept(claim.Labels), Annotations: kept(claim.Annotations),
+			Namespace: claim.Namespace, Name: claim.Name, Labels: keptKeys(claim.Labels), Annotations: keptKeys(claim.Annotations),
 			OwnerReferences: slices.Clone(claim.OwnerReferences),
 		},
 		Spec: *spec,
 	}
 }
 
-// BoundTo returns the claim of the move, for an existing volume.
-func (r *Record) BoundTo(volume string) *corev1.PersistentVolumeClaim {
+// ClaimBoundTo returns the claim of the move, for an existing volume.
+func (r *Record) ClaimBoundTo(volume string) *corev1.PersistentVolumeClaim {
 	claim := r.Claim.DeepCopy()
 	claim.Spec.VolumeName = volume
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1alpha1.LabelMove, r.ID)
@@ -72,11 +72,11 @@ func (r *Record) CopyClaim(old *corev1.PersistentVolume) *corev1.PersistentVolum
 		size = requested
 	}
 	spec.Resources = corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: size}}
-	return &corev1.PersistentVolumeClaim{ObjectMeta: r.Meta(r.Copy), Spec: *spec}
+	return &corev1.PersistentVolumeClaim{ObjectMeta: r.MetaOfCopy(r.Copy), Spec: *spec}
 }
 
-// Meta returns the metadata of a claim or Pod that the move creates.
-func (r *Record) Meta(name string) metav1.ObjectMeta {
+// MetaOfCopy returns the metadata of a claim or Pod that the move creates.
+func (r *Record) MetaOfCopy(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: r.Claim.Namespace, Name: name, Labels: LabelsOfMove(r.ID),
 		Annotations: map[string]string{v1alpha1.AnnotationMoveClaim: MovedClaim(r.Claim.Namespace, r.Claim.Name)},

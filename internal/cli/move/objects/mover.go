@@ -22,8 +22,8 @@ const (
 	Writer Role = "to"
 )
 
-// In returns the member where the Pod with the role runs.
-func (role Role) In(r *Record) Place {
+// PlaceOfRole returns the member where the Pod with the role runs.
+func (role Role) PlaceOfRole(r *Record) Place {
 	if role == Writer {
 		return r.To
 	}
@@ -43,7 +43,7 @@ const idleScript = `trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; do
 // MoverName returns the name of a Pod of a move. Each run creates new Pods, so that an earlier run's
 // stream can no longer write to the copy.
 func MoverName(r *Record, role Role) string {
-	return NameFor(r.Claim.Name, r.ID) + "-" + string(role) + "-" + r.Run
+	return NameForMove(r.Claim.Name, r.ID) + "-" + string(role) + "-" + r.Run
 }
 
 // MoverPod returns a Pod of a move. The Pod runs as root to read and write files of all owners, but
@@ -55,7 +55,7 @@ func MoverPod(r *Record, role Role, image string, taints []corev1.Taint) *corev1
 		claim = r.Copy
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: r.Meta(MoverName(r, role)),
+		ObjectMeta: r.MetaOfCopy(MoverName(r, role)),
 		Spec: corev1.PodSpec{
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: ptr.To[int64](1),
@@ -63,7 +63,7 @@ func MoverPod(r *Record, role Role, image string, taints []corev1.Taint) *corev1
 			EnableServiceLinks:            ptr.To(false),
 			Tolerations:                   tolerations(taints),
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: affinity.Selector(v1alpha1.LabelClusterID, role.In(r).ClusterID),
+				RequiredDuringSchedulingIgnoredDuringExecution: affinity.Selector(v1alpha1.LabelClusterID, role.PlaceOfRole(r).ClusterID),
 			}},
 			Volumes: []corev1.Volume{{Name: volumeName, VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},

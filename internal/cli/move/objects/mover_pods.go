@@ -19,15 +19,15 @@ import (
 // StartMover creates a Pod, and waits until it runs. where is its member, for messages.
 func StartMover(ctx context.Context, h *Client, pod *corev1.Pod, where Place) error {
 	name := pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName // admission may add other volumes
-	h.Report("Starting Pod %q in member %q", pod.Name, where.Registration)
+	h.ReportLine("Starting Pod %q in member %q", pod.Name, where.Registration)
 	if err := h.Create(ctx, pod, command.FieldOwner); err != nil {
-		return h.Explain(fmt.Errorf("create Pod %q: %w", pod.Name, err))
+		return h.ExplainHostError(fmt.Errorf("create Pod %q: %w", pod.Name, err))
 	}
-	return h.Await(ctx, fmt.Sprintf("Pod %q to run", pod.Name), func(ctx context.Context) (string, error) {
+	return h.AwaitCondition(ctx, fmt.Sprintf("Pod %q to run", pod.Name), func(ctx context.Context) (string, error) {
 		now, err := index.Find[corev1.Pod](ctx, h, client.ObjectKeyFromObject(pod))
 		switch {
 		case err != nil:
-			return "", h.Explain(err)
+			return "", h.ExplainHostError(err)
 		case now == nil, now.DeletionTimestamp != nil:
 			return "", fmt.Errorf("somebody deleted Pod %q", pod.Name)
 		case now.Status.Phase == corev1.PodFailed, now.Status.Phase == corev1.PodSucceeded:
@@ -35,7 +35,7 @@ func StartMover(ctx context.Context, h *Client, pod *corev1.Pod, where Place) er
 		case podIsRunning(now):
 			return "", nil
 		}
-		claim, err := h.Claim(ctx, name)
+		claim, err := h.ReadClaim(ctx, name)
 		if err != nil {
 			return "", err
 		}
@@ -92,7 +92,7 @@ func RunningMover(ctx context.Context, h *Client, id, claim string) (string, err
 
 // DeleteMovers deletes the Pods of all runs of the move, and waits until they are gone.
 func DeleteMovers(ctx context.Context, h *Client, id string) error {
-	return h.Await(ctx, "the move's Pods to be deleted", func(ctx context.Context) (string, error) {
+	return h.AwaitCondition(ctx, "the move's Pods to be deleted", func(ctx context.Context) (string, error) {
 		pods, err := moversOf(ctx, h, id)
 		if err != nil {
 			return "", err
@@ -104,7 +104,7 @@ func DeleteMovers(ctx context.Context, h *Client, id string) error {
 				continue
 			}
 			if err := client.IgnoreNotFound(h.Delete(ctx, &pods[i], client.Preconditions{UID: &pods[i].UID})); err != nil {
-				return "", h.Explain(fmt.Errorf("delete Pod %q: %w", pods[i].Name, err))
+				return "", h.ExplainHostError(fmt.Errorf("delete Pod %q: %w", pods[i].Name, err))
 			}
 		}
 		if len(names) == 0 {
@@ -118,7 +118,7 @@ func DeleteMovers(ctx context.Context, h *Client, id string) error {
 func moversOf(ctx context.Context, h *Client, id string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := h.List(ctx, &pods, client.InNamespace(h.Namespace), client.MatchingLabels(LabelsOfMove(id))); err != nil {
-		return nil, h.Explain(fmt.Errorf("list Pods: %w", err))
+		return nil, h.ExplainHostError(fmt.Errorf("list Pods: %w", err))
 	}
 	return pods.Items, nil
 }

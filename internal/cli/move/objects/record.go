@@ -106,9 +106,9 @@ func (r *Record) wellFormed() bool {
 	return r.Claim != nil
 }
 
-// Fits reports whether a claim with the recorded manifest could be bound to a volume: the class and
+// FitsVolume reports whether a claim with the recorded manifest could be bound to a volume: the class and
 // the modes are those of the volume.
-func (r *Record) Fits(pv *corev1.PersistentVolume) bool {
+func (r *Record) FitsVolume(pv *corev1.PersistentVolume) bool {
 	modeOf := func(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 		return ptr.Deref(mode, corev1.PersistentVolumeFilesystem)
 	}
@@ -127,6 +127,6 @@ const idLength = 5
 // NewMoveID returns the ID of a new move, run or second claim.
 func NewMoveID() string { return rand.String(idLength) }
 
-// NameFor returns the name, or a prefix of the names, of objects that a move of the claim creates.
+// NameForMove returns the name, or a prefix of the names, of objects that a move of the claim creates.
 // id is random.
-func NameFor(claim, id string) string { return short(claim) + "-move-" + id }
+func NameForMove(claim, id string) string { return shortClaimName(claim) + "-move-" + id }

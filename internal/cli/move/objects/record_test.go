@@ -49,7 +49,7 @@ func TestManifest(t *testing.T) {
 
 func TestNamesAreValid(t *testing.T) {
 	for _, claim := range []string{"data", strings.Repeat("a", 253), strings.Repeat("a", 199) + ".b" + strings.Repeat("c", 50)} {
-		for _, name := range []string{ConfigMapName(claim), NameFor(claim, "abcde")} {
+		for _, name := range []string{ConfigMapName(claim), NameForMove(claim, "abcde")} {
 			if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 				t.Errorf("%q is not a valid name: %v", name, wrong)
 			}
@@ -183,7 +183,7 @@ func TestFits(t *testing.T) {
 		modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 		r := &Record{Claim: &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast"), AccessModes: modes}}}
 		tc.change(&r.Claim.Spec)
-		if got := r.Fits(&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{StorageClassName: "fast", AccessModes: modes}}); got != tc.want {
+		if got := r.FitsVolume(&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{StorageClassName: "fast", AccessModes: modes}}); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}

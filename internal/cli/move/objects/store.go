@@ -25,8 +25,8 @@ const key = "move"
 // longestName is the maximum length of the part of a name that comes from the claim.
 const longestName = 200
 
-// short truncates a claim's name to leave space for suffixes.
-func short(claim string) string {
+// shortClaimName truncates a claim's name to leave space for suffixes.
+func shortClaimName(claim string) string {
 	return strings.TrimRight(claim[:min(len(claim), longestName)], "-.")
 }
 
@@ -37,7 +37,7 @@ func ConfigMapName(claim string) string {
 		return prefix + claim
 	}
 	digest := sha256.Sum256([]byte(claim))
-	return prefix + short(claim) + "-" + hex.EncodeToString(digest[:4])
+	return prefix + shortClaimName(claim) + "-" + hex.EncodeToString(digest[:4])
 }
 
 // ErrTakenOver is returned if another run has taken over the move.
@@ -59,12 +59,12 @@ func (s *Store) Read(ctx context.Context) (*Record, error) {
 	stored, err := index.Find[corev1.ConfigMap](ctx, s.host, client.ObjectKey{Namespace: s.host.Namespace, Name: ConfigMapName(s.claim)})
 	if err != nil || stored == nil {
 		s.stored = nil
-		return nil, s.host.Explain(err)
+		return nil, s.host.ExplainHostError(err)
 	}
 	s.stored = stored.DeepCopy()
 	r := &Record{}
 	if err := json.Unmarshal([]byte(stored.Data[key]), r); err != nil || !r.wellFormed() || r.Claim.Namespace != s.host.Namespace || r.Claim.Name != s.claim || stored.Labels[v1alpha1.LabelMove] != r.ID {
-		return nil, s.host.Explain(fmt.Errorf("ConfigMap \"%s/%s\" is not the record of a move. Delete the ConfigMap, or re-create it under another name", s.host.Namespace, stored.Name))
+		return nil, s.host.ExplainHostError(fmt.Errorf("ConfigMap \"%s/%s\" is not the record of a move. Delete the ConfigMap, or re-create it under another name", s.host.Namespace, stored.Name))
 	}
 	return r, nil
 }
@@ -74,7 +74,7 @@ func (s *Store) Read(ctx context.Context) (*Record, error) {
 func (s *Store) Write(ctx context.Context, r *Record, dry bool) error {
 	content, err := json.Marshal(r)
 	if err != nil {
-		return s.host.Explain(fmt.Errorf("encode the record: %w", err))
+		return s.host.ExplainHostError(fmt.Errorf("encode the record: %w", err))
 	}
 	data := map[string]string{key: string(content)}
 	if s.stored == nil {
@@ -87,7 +87,7 @@ func (s *Store) Write(ctx context.Context, r *Record, dry bool) error {
 		case apierrors.IsAlreadyExists(err):
 			return ErrTakenOver
 		case err != nil:
-			return s.host.Explain(fmt.Errorf("create the record, ConfigMap %q: %w", created.Name, err))
+			return s.host.ExplainHostError(fmt.Errorf("create the record, ConfigMap %q: %w", created.Name, err))
 		case !dry:
 			s.stored = created
 		}
@@ -100,20 +100,20 @@ func (s *Store) Write(ctx context.Context, r *Record, dry bool) error {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return ErrTakenOver
 	case err != nil:
-		return s.host.Explain(fmt.Errorf("write the record, ConfigMap %q: %w", after.Name, err))
+		return s.host.ExplainHostError(fmt.Errorf("write the record, ConfigMap %q: %w", after.Name, err))
 	case !dry:
 		s.stored = after
 	}
 	return nil
 }
 
-// Current fails with ErrTakenOver if another run has taken over. A run calls it between reading an
+// IsCurrentRun fails with ErrTakenOver if another run has taken over. A run calls it between reading an
 // object and writing it with a precondition. The run that takes over first writes the record and
 // then the object, so one of the two checks fails for the earlier run.
-func (s *Store) Current(ctx context.Context) error {
+func (s *Store) IsCurrentRun(ctx context.Context) error {
 	stored, err := index.Find[corev1.ConfigMap](ctx, s.host, client.ObjectKeyFromObject(s.stored))
 	if err != nil {
-		return s.host.Explain(err)
+		return s.host.ExplainHostError(err)
 	}
 	if stored == nil || stored.ResourceVersion != s.stored.ResourceVersion {
 		return ErrTakenOver
@@ -132,7 +132,7 @@ func (s *Store) Delete(ctx context.Context) error {
 	case apierrors.IsConflict(err):
 		return ErrTakenOver
 	case client.IgnoreNotFound(err) != nil:
-		return s.host.Explain(fmt.Errorf("delete the record, ConfigMap %q: %w", s.stored.Name, err))
+		return s.host.ExplainHostError(fmt.Errorf("delete the record, ConfigMap %q: %w", s.stored.Name, err))
 	}
 	s.stored = nil
 	return nil

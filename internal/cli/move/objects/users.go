@@ -13,14 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Unused checks that no Pod uses the claims. It ignores the Pods of the move with the given ID, if
+// ProveUnused checks that no Pod uses the claims. It ignores the Pods of the move with the given ID, if
 // the ID is not empty.
-func Unused(ctx context.Context, h *Client, id string, claims ...string) error {
+func ProveUnused(ctx context.Context, h *Client, id string, claims ...string) error {
 	var pods corev1.PodList
 	if err := h.List(ctx, &pods, client.InNamespace(h.Namespace)); err != nil {
-		return h.Explain(fmt.Errorf("list Pods: %w", err))
+		return h.ExplainHostError(fmt.Errorf("list Pods: %w", err))
 	}
-	names := using(pods.Items, id, claims...)
+	names := podsUsing(pods.Items, id, claims...)
 	if len(names) == 0 {
 		return nil
 	}
@@ -28,9 +28,9 @@ func Unused(ctx context.Context, h *Client, id string, claims ...string) error {
 		claims[0], text.Count(len(names), "Pod"), text.Quoted(names...))
 }
 
-// using returns the names of the Pods that use one of the claims, except the Pods of the move. It
+// podsUsing returns the names of the Pods that use one of the claims, except the Pods of the move. It
 // includes terminated Pods, because they also keep the claim from being deleted.
-func using(pods []corev1.Pod, id string, claims ...string) []string {
+func podsUsing(pods []corev1.Pod, id string, claims ...string) []string {
 	own := LabelsOfMove(id)
 	var names []string
 	for i := range pods {

@@ -20,10 +20,10 @@ func TestUsing(t *testing.T) {
 	ephemeral := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job"}}
 	ephemeral.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 	pods := []corev1.Pod{pod("a", "data", ""), pod("b", "other", ""), pod("mine", "data", "abcde"), pod("another-move", "data", "fghij"), ephemeral}
-	if diff := cmp.Diff([]string{"a", "another-move"}, using(pods, "abcde", "data")); diff != "" {
+	if diff := cmp.Diff([]string{"a", "another-move"}, podsUsing(pods, "abcde", "data")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"job"}, using(pods, "", "job-scratch")); diff != "" {
+	if diff := cmp.Diff([]string{"job"}, podsUsing(pods, "", "job-scratch")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -57,7 +57,7 @@ func (w *ObjectWriter) Volume(ctx context.Context, d Disk) (*corev1.PersistentVo
 func (w *ObjectWriter) FindVolume(ctx context.Context, d Disk) (*corev1.PersistentVolume, error) {
 	pv, err := index.Find[corev1.PersistentVolume](ctx, w.host, client.ObjectKey{Name: d.Name})
 	if err != nil {
-		return nil, w.host.Explain(err)
+		return nil, w.host.ExplainHostError(err)
 	}
 	if pv == nil || pv.UID != d.UID {
 		return nil, nil //nolint:nilnil // no volume, no error
@@ -70,7 +70,7 @@ func (w *ObjectWriter) IsBound(ctx context.Context, claim *corev1.PersistentVolu
 	if claim == nil || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound {
 		return false, nil
 	}
-	pv, err := w.host.VolumeOf(ctx, claim)
+	pv, err := w.host.ReadVolumeOf(ctx, claim)
 	return pv != nil && pv.UID == d.UID, err
 }
 
@@ -116,9 +116,9 @@ func (w *ObjectWriter) wrongRecord(d Disk, what string) error {
 		d.Name, what, ConfigMapName(w.claim))
 }
 
-// reserve points a volume at the claim that will be created.
-func (w *ObjectWriter) reserve(ctx context.Context, r *Record, d Disk) error {
-	err := w.host.Await(ctx, fmt.Sprintf("volume %q to be released", d.Name), func(ctx context.Context) (string, error) {
+// reserveVolume points a volume at the claim that will be created.
+func (w *ObjectWriter) reserveVolume(ctx context.Context, r *Record, d Disk) error {
+	err := w.host.AwaitCondition(ctx, fmt.Sprintf("volume %q to be released", d.Name), func(ctx context.Context) (string, error) {
 		pv, err := w.Volume(ctx, d)
 		if err != nil || pv.Status.Phase != corev1.VolumeBound {
 			return "", err
@@ -129,7 +129,7 @@ func (w *ObjectWriter) reserve(ctx context.Context, r *Record, d Disk) error {
 		return err
 	}
 	return w.patchVolume(ctx, d, "reserve it for the claim", func(pv *corev1.PersistentVolume) error {
-		if err := w.proveFit(r, pv); err != nil {
+		if err := w.proveVolumeFits(r, pv); err != nil {
 			return err
 		}
 		r.Retain(pv)
@@ -145,7 +145,7 @@ func (w *ObjectWriter) patchVolume(ctx context.Context, d Disk, what string, cha
 		if err != nil {
 			return err
 		}
-		if err := w.store.Current(ctx); err != nil {
+		if err := w.store.IsCurrentRun(ctx); err != nil {
 			return err
 		}
 		after := before.DeepCopy()
@@ -156,7 +156,7 @@ func (w *ObjectWriter) patchVolume(ctx context.Context, d Disk, what string, cha
 			return nil
 		}
 		if err := w.host.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), command.FieldOwner); err != nil {
-			return w.host.Explain(fmt.Errorf("patch volume %q to %s: %w", d.Name, what, err))
+			return w.host.ExplainHostError(fmt.Errorf("patch volume %q to %s: %w", d.Name, what, err))
 		}
 		return nil
 	})
