@@ -91,6 +91,11 @@ type Condition struct {
 	Since   metav1.Time `json:"since,omitempty"`
 }
 
+// ConditionOf returns a condition with sanitized text.
+func ConditionOf(kind, status, reason, message string, since metav1.Time) Condition {
+	return Condition{Type: kind, Status: status, Reason: Plain(reason), Message: Plain(message), Since: since}
+}
+
 // Event is an event about an object.
 type Event struct {
 	Type    string      `json:"type"`

@@ -14,9 +14,7 @@ func RegistrationProblems(r *v1alpha1.ClusterRegistration) []Condition {
 	for i := range r.Status.Conditions {
 		c := &r.Status.Conditions[i]
 		if concernsAdmin(c, ready) {
-			problems = append(problems, Condition{
-				Type: c.Type, Status: string(c.Status), Reason: Plain(c.Reason), Message: Plain(c.Message), Since: c.LastTransitionTime,
-			})
+			problems = append(problems, ConditionOf(c.Type, string(c.Status), c.Reason, c.Message, c.LastTransitionTime))
 		}
 	}
 	return problems

@@ -28,7 +28,7 @@ func claimConditions(claim *corev1.PersistentVolumeClaim) []inspect.Condition {
 		if c.Type == corev1.PersistentVolumeClaimUnused && c.Status == corev1.ConditionFalse {
 			continue
 		}
-		shown = append(shown, inspect.Condition{Type: string(c.Type), Status: string(c.Status), Reason: inspect.Plain(c.Reason), Message: inspect.Plain(c.Message), Since: c.LastTransitionTime})
+		shown = append(shown, inspect.ConditionOf(string(c.Type), string(c.Status), c.Reason, c.Message, c.LastTransitionTime))
 	}
 	return shown
 }
@@ -55,7 +55,7 @@ func podConditions(pod *corev1.Pod) []inspect.Condition {
 		default: // unrelated to the Pod's placement
 		}
 		if concerns {
-			shown = append(shown, inspect.Condition{Type: string(c.Type), Status: string(c.Status), Reason: inspect.Plain(c.Reason), Message: inspect.Plain(c.Message), Since: c.LastTransitionTime})
+			shown = append(shown, inspect.ConditionOf(string(c.Type), string(c.Status), c.Reason, c.Message, c.LastTransitionTime))
 		}
 	}
 	return shown
@@ -87,7 +87,7 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []inspect.Condition
 			concerns = false
 		}
 		if concerns {
-			shown = append(shown, inspect.Condition{Type: c.Type, Status: string(c.Status), Reason: inspect.Plain(c.Reason), Message: inspect.Plain(c.Message), Since: c.LastTransitionTime})
+			shown = append(shown, inspect.ConditionOf(c.Type, string(c.Status), c.Reason, c.Message, c.LastTransitionTime))
 		}
 	}
 	if slices.ContainsFunc(shown, func(c inspect.Condition) bool { return c.Reason == v1alpha1.ReasonMemberAway }) {

@@ -101,7 +101,7 @@ func (w *workload) addProblem(kind string, status corev1.ConditionStatus, reason
 	default:
 		return
 	}
-	w.problems = append(w.problems, inspect.Condition{Type: kind, Status: string(status), Reason: inspect.Plain(reason), Message: inspect.Plain(message), Since: since})
+	w.problems = append(w.problems, inspect.ConditionOf(kind, string(status), reason, message, since))
 }
 
 func (w *workload) nodeOfWorkload(kind string, obj client.Object) *inspect.Node {
