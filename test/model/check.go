@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	moverecord "github.com/xylem-io/xylem/internal/cli/move/record"
+	moveobjects "github.com/xylem-io/xylem/internal/cli/move/objects"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/test/model/api"
 )
@@ -66,7 +66,7 @@ type Model struct {
 	// modeled.
 	second *Model
 	// copyDisk is the check of the volume of a move's copy.
-	copyDisk func(world, *moverecord.Record) error
+	copyDisk func(world, *moveobjects.Record) error
 	indexes  map[indexed]client.IndexerFunc
 }
 

@@ -14,9 +14,7 @@ import (
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	movehost "github.com/xylem-io/xylem/internal/cli/move/host"
-	moverecord "github.com/xylem-io/xylem/internal/cli/move/record"
-	"github.com/xylem-io/xylem/internal/cli/move/storage"
+	moveobjects "github.com/xylem-io/xylem/internal/cli/move/objects"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
@@ -104,21 +102,21 @@ func swaps(_ context.Context, s *search) error {
 }
 
 // move returns the record of the move of a claim with an old volume.
-func (m *Model) move(root *corev1.PersistentVolumeClaim, old *corev1.PersistentVolume) *moverecord.Record {
-	place := moverecord.Place{Registration: here.Registration, ClusterID: here.ClusterID}
-	r := &moverecord.Record{ID: "move", Copy: claimNames[copyOfMove], From: place, To: place, Old: moverecord.DiskOf(old), Claim: newRoot(claimNames[0], "")}
+func (m *Model) move(root *corev1.PersistentVolumeClaim, old *corev1.PersistentVolume) *moveobjects.Record {
+	place := moveobjects.Place{Registration: here.Registration, ClusterID: here.ClusterID}
+	r := &moveobjects.Record{ID: "move", Copy: claimNames[copyOfMove], From: place, To: place, Old: moveobjects.DiskOf(old), Claim: newRoot(claimNames[0], "")}
 	if root != nil {
-		r.Claim, r.ClaimUID = moverecord.Manifest(root), root.UID
+		r.Claim, r.ClaimUID = moveobjects.ClaimManifest(root), root.UID
 	}
 	return r
 }
 
 // checkCopy returns the command's own check of the copy's volume.
-func (m *Model) checkCopy(ctx context.Context) func(world, *moverecord.Record) error {
-	return func(w world, r *moverecord.Record) error {
+func (m *Model) checkCopy(ctx context.Context) func(world, *moveobjects.Record) error {
+	return func(w world, r *moveobjects.Record) error {
 		live := reader{contents: contents{m, hostSide, func() state { return w.state }}, live: true}
-		host := &movehost.Client{Cluster: &command.Cluster{Client: writer{reader: live}, Config: &rest.Config{}}, Namespace: namespace}
-		_, err := storage.NewWriter(host, nil, r.Claim.Name).CopyDisk(ctx, r)
+		host := &moveobjects.Client{Cluster: &command.Cluster{Client: writer{reader: live}, Config: &rest.Config{}}, Namespace: namespace}
+		_, err := moveobjects.NewObjectWriter(host, nil, r.Claim.Name).CopyDisk(ctx, r)
 		return err
 	}
 }

@@ -49,8 +49,8 @@ type follower struct {
 }
 
 // parsing lists the packages that may inspect messages: wording parses those of other programs, and
-// redact removes credentials from texts that leave the cluster.
-var parsing = []string{module + "internal/wording", module + "internal/cli/bundle/redact"}
+// bundle removes credentials from texts that leave the cluster.
+var parsing = []string{module + "internal/wording", module + "internal/cli/bundle"}
 
 // inspections returns all places in the program that inspect a message, except those in the packages
 // of parsing.

@@ -10,22 +10,22 @@ import (
 // inspectMessages lists the functions that inspect a message but do not base a decision on it, each
 // with its purpose. An unnecessary entry fails the test.
 var inspectMessages = map[string]string{
-	"internal/cli/tree/gather.Plain":          "puts text on one line, for a terminal",
-	"internal/cli/tree/render.Wrap":           "wraps text, for a terminal",
-	"internal/cli/why/diagnose.split":         "prints what happened and what to do on separate lines",
-	"internal/cli/why/diagnose.walk.snapshot": "prints the reason of the event with the same message as a snapshot's error, which has none",
-	"internal/cli/why/diagnose.toDoFor":       "prints what REASONS.md advises for the reason at the beginning of the message",
-	"internal/cli/why/diagnose.Ended":         "ends a sentence, for display",
-	"internal/mirror/hostpv.Drift":            "compares names of VolumeAttributesClasses, which a member sends as text",
-	"internal/mirror/pvc.AttributesOf":        "compares names of VolumeAttributesClasses, which a member sends as text",
-	"internal/mirror/sanitize.Line":           "puts text on one line, for display",
-	"internal/mirror/sanitize.Plain":          "removes control characters and truncates, for display",
-	"internal/mirror/snapshot.Failed":         "keeps the time of a report if its message is unchanged",
-	"internal/mirror/snapshot.Record.Names":   "compares snapshot handles, which a member sends as text",
-	"internal/mirror/snapshot.Record.Has":     "compares handles of disks, which a member sends as text",
-	"internal/snapshot.Observed.Recreated":    "compares snapshot handles, which a member sends as text",
-	"internal/snapshot.Observed.Recorded":     "compares snapshot handles, which a member sends as text",
-	"internal/mirror/report.Own":              "keeps one member's message for display, without earlier messages from others",
+	"internal/cli/inspect.Plain":            "puts text on one line, for a terminal",
+	"internal/cli/inspect.Wrap":             "wraps text, for a terminal",
+	"internal/cli/inspect.split":            "prints what happened and what to do on separate lines",
+	"internal/cli/why.walk.snapshot":        "prints the reason of the event with the same message as a snapshot's error, which has none",
+	"internal/cli/inspect.toDoFor":          "prints what REASONS.md advises for the reason at the beginning of the message",
+	"internal/cli/inspect.EndSentence":      "ends a sentence, for display",
+	"internal/mirror/hostpv.Drift":          "compares names of VolumeAttributesClasses, which a member sends as text",
+	"internal/mirror/pvc.AttributesOf":      "compares names of VolumeAttributesClasses, which a member sends as text",
+	"internal/mirror/sanitize.Line":         "puts text on one line, for display",
+	"internal/mirror/sanitize.Plain":        "removes control characters and truncates, for display",
+	"internal/mirror/snapshot.Failed":       "keeps the time of a report if its message is unchanged",
+	"internal/mirror/snapshot.Record.Names": "compares snapshot handles, which a member sends as text",
+	"internal/mirror/snapshot.Record.Has":   "compares handles of disks, which a member sends as text",
+	"internal/snapshot.Observed.Recreated":  "compares snapshot handles, which a member sends as text",
+	"internal/snapshot.Observed.Recorded":   "compares snapshot handles, which a member sends as text",
+	"internal/mirror/report.Own":            "keeps one member's message for display, without earlier messages from others",
 }
 
 func TestNoDecisionReadsMessageText(t *testing.T) {

@@ -18,7 +18,7 @@ var placementRules = map[string]bool{
 // they do.
 var outsidePlacement = map[string]string{
 	"internal/cli/register/namespaces.go: adviseOnNamespaces": "calls package placement, and prints the labels that a namespace needs",
-	"internal/cli/register/specflags/spec.go: ApplyTo":        "writes the values of the flags",
+	"internal/cli/register/spec.go: ApplyTo":                  "writes the values of the flags",
 	"internal/reflection/host.go: HostClass":                  "writes the topologies of a reflected class",
 	"internal/reflection/host.go: clustersOf":                 "reads back the topologies that HostClass wrote, to find the members that offer the class",
 }

@@ -65,7 +65,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.registration, r.leafName = args[0], args[1]
-			return r.do(c.Context(), c.Flags().Changed("class"))
+			return r.adoptVolume(c.Context(), c.Flags().Changed("class"))
 		},
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
@@ -81,7 +81,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	return c
 }
 
-func (r *run) validate() error {
+func (r *run) validateFlags() error {
 	namespace, name, ok := strings.Cut(r.claim, "/")
 	switch {
 	case !r.admin.Given():
@@ -98,35 +98,35 @@ func (r *run) validate() error {
 	return errors.Join(r.dry.Validate(), r.output.Validate())
 }
 
-func (r *run) do(ctx context.Context, classGiven bool) error {
-	if err := r.validate(); err != nil {
+func (r *run) adoptVolume(ctx context.Context, classGiven bool) error {
+	if err := r.validateFlags(); err != nil {
 		return err
 	}
-	if err := r.open(ctx); err != nil {
+	if err := r.openClusters(ctx); err != nil {
 		return err
 	}
-	if err := r.plan(ctx, classGiven); err != nil {
+	if err := r.planAdoption(ctx, classGiven); err != nil {
 		return err
 	}
-	if err := r.print(); err != nil {
+	if err := r.printPlan(); err != nil {
 		return err
 	}
-	if err := r.check(ctx); err != nil {
+	if err := r.checkVolume(ctx); err != nil {
 		return err
 	}
 	if r.dry == command.DryRunClient {
 		return r.unchanged()
 	}
-	if err := r.write(ctx, true); err != nil {
+	if err := r.writeClaimAndConsent(ctx, true); err != nil {
 		return fmt.Errorf("nothing was changed, because a step would fail: %w", err)
 	}
 	if r.dry == command.DryRunServer {
 		return r.unchanged()
 	}
-	if err := r.write(ctx, false); err != nil {
+	if err := r.writeClaimAndConsent(ctx, false); err != nil {
 		return err
 	}
-	return r.await(ctx)
+	return r.awaitBinding(ctx)
 }
 
 func (r *run) unchanged() error {
@@ -136,8 +136,8 @@ func (r *run) unchanged() error {
 	return nil
 }
 
-// consent returns the member's volume with the label that gives the host consent to use it.
-func (r *run) consent() *corev1.PersistentVolume {
+// volumeWithConsent returns the member's volume with the label that gives the host consent to use it.
+func (r *run) volumeWithConsent() *corev1.PersistentVolume {
 	after := r.leaf.DeepCopy()
 	if after.Labels == nil {
 		after.Labels = map[string]string{}
@@ -146,13 +146,13 @@ func (r *run) consent() *corev1.PersistentVolume {
 	return after
 }
 
-// write labels the member's volume, and then creates the PersistentVolume. If the creation fails,
+// writeClaimAndConsent labels the member's volume, and then creates the PersistentVolume. If the creation fails,
 // write removes the label. The member's volume must not have changed since the check.
-func (r *run) write(ctx context.Context, dry bool) error {
+func (r *run) writeClaimAndConsent(ctx context.Context, dry bool) error {
 	consented := hostpv.Consented(r.leaf, r.there.HostID)
 	if !consented {
 		patch := client.MergeFromWithOptions(r.leaf, client.MergeFromWithOptimisticLock{})
-		if err := r.member.Patch(ctx, r.consent(), patch, command.PatchOptions(dry)...); err != nil {
+		if err := r.member.Patch(ctx, r.volumeWithConsent(), patch, command.PatchOptions(dry)...); err != nil {
 			return command.Explain("the member", r.member.Config, fmt.Errorf("label PersistentVolume %q: %w", r.leafName, err))
 		}
 	}
@@ -171,11 +171,11 @@ func (r *run) write(ctx context.Context, dry bool) error {
 	if consented || dry {
 		return err
 	}
-	return errors.Join(err, r.withdraw(ctx))
+	return errors.Join(err, r.withdrawClaim(ctx))
 }
 
-// withdraw removes the label that this run set, even after Ctrl-C.
-func (r *run) withdraw(ctx context.Context) error {
+// withdrawClaim removes the label that this run set, even after Ctrl-C.
+func (r *run) withdrawClaim(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoring)
 	defer cancel()
 	volume := &corev1.PersistentVolume{}
@@ -187,8 +187,8 @@ func (r *run) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// await waits until Xylem has recorded the volume and stamped it.
-func (r *run) await(ctx context.Context) error {
+// awaitBinding waits until Xylem has recorded the volume and stamped it.
+func (r *run) awaitBinding(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, poll, r.timeout, true, func(ctx context.Context) (bool, error) {
 		var host, leaf corev1.PersistentVolume
 		if err := r.host.Get(ctx, client.ObjectKeyFromObject(r.asks), &host); err != nil {

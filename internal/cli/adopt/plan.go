@@ -31,8 +31,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
-// open reads the registration and the volume, and checks that the kubeconfig points to that member.
-func (r *run) open(ctx context.Context) error {
+// openClusters reads the registration and the volume, and checks that the kubeconfig points to that member.
+func (r *run) openClusters(ctx context.Context) error {
 	admin, err := r.admin.Config(r.env)
 	if err != nil {
 		return err
@@ -70,8 +70,8 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// plan finds the host PV that already requests the volume, or plans a new one.
-func (r *run) plan(ctx context.Context, classGiven bool) error {
+// planAdoption finds the host PV that already requests the volume, or plans a new one.
+func (r *run) planAdoption(ctx context.Context, classGiven bool) error {
 	if r.name == "" {
 		r.name = r.leafName
 	}
@@ -81,7 +81,7 @@ func (r *run) plan(ctx context.Context, classGiven bool) error {
 			return err
 		}
 	}
-	planned := r.planned()
+	planned := r.plannedVolume()
 	var existing corev1.PersistentVolume
 	switch err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &existing); {
 	case apierrors.IsNotFound(err):
@@ -96,8 +96,8 @@ func (r *run) plan(ctx context.Context, classGiven bool) error {
 	return nil
 }
 
-// planned returns a new host PV with the properties of the volume.
-func (r *run) planned() *corev1.PersistentVolume {
+// plannedVolume returns a new host PV with the properties of the volume.
+func (r *run) plannedVolume() *corev1.PersistentVolume {
 	spec := corev1.PersistentVolumeSpec{
 		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: r.leaf.Spec.Capacity[corev1.ResourceStorage]},
 		AccessModes:                   slices.Clone(r.leaf.Spec.AccessModes),
@@ -146,9 +146,9 @@ func (r *run) hostClass(ctx context.Context) (string, error) {
 	return strings.Join(found, ""), nil
 }
 
-// check returns an error if the host cannot adopt the volume even with consent. It uses the
+// checkVolume returns an error if the host cannot adopt the volume even with consent. It uses the
 // controllers' rules.
-func (r *run) check(ctx context.Context) error {
+func (r *run) checkVolume(ctx context.Context) error {
 	if _, _, uid, recorded := hostpv.LeafOf(r.asks); recorded && uid == r.leaf.UID {
 		return nil
 	}
@@ -161,10 +161,10 @@ func (r *run) check(ctx context.Context) error {
 		Imports: []corev1.PersistentVolume{*asks},
 	}
 	if r.leaf.Labels[v1alpha1.LabelHost] == "" {
-		s.Leaf = r.consent()
+		s.Leaf = r.volumeWithConsent()
 	}
 	s.Stamp, s.Stamped = mirror.OriginIn(r.there.HostID, s.Leaf)
-	if err := r.observe(ctx, s); err != nil {
+	if err := r.observeVolume(ctx, s); err != nil {
 		return err
 	}
 	if refusal := problem.ReportUnimportable(s); refusal != nil {
@@ -173,8 +173,8 @@ func (r *run) check(ctx context.Context) error {
 	return nil
 }
 
-// observe reads the other objects that the check needs from both clusters.
-func (r *run) observe(ctx context.Context, s *volume.Observed) error {
+// observeVolume reads the other objects that the check needs from both clusters.
+func (r *run) observeVolume(ctx context.Context, s *volume.Observed) error {
 	var list corev1.PersistentVolumeList
 	err := index.Pages(ctx, r.host, &list, func() {
 		for i := range list.Items {
@@ -223,8 +223,8 @@ func (r *run) observeHolder(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// print prints both PersistentVolumes as text, or only the one in the host in other formats.
-func (r *run) print() error {
+// printPlan prints both PersistentVolumes as text, or only the one in the host in other formats.
+func (r *run) printPlan() error {
 	if r.output.Format != "" {
 		asks := r.asks.DeepCopy()
 		asks.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}
@@ -239,7 +239,7 @@ func (r *run) print() error {
 		storage := pv.Spec.Capacity[corev1.ResourceStorage]
 		driver, handle := volumesource.Of(pv)
 		fmt.Fprintf(w, "In %s\t%s\n  source\t%s %s\n  capacity\t%s\n  access modes\t%s\n  class\t%s\n  policy\t%s\n",
-			half.where, "PersistentVolume "+pv.Name, driver, handle, storage.String(), modes(pv), orNone(pv.Spec.StorageClassName), pv.Spec.PersistentVolumeReclaimPolicy)
+			half.where, "PersistentVolume "+pv.Name, driver, handle, storage.String(), modesOfVolume(pv), textOrNone(pv.Spec.StorageClassName), pv.Spec.PersistentVolumeReclaimPolicy)
 		if ref := pv.Spec.ClaimRef; ref != nil {
 			fmt.Fprintf(w, "  claim\t%s\n", ref.Namespace+"/"+ref.Name)
 		}
@@ -263,7 +263,7 @@ func (r *run) print() error {
 	return nil
 }
 
-func modes(pv *corev1.PersistentVolume) string {
+func modesOfVolume(pv *corev1.PersistentVolume) string {
 	names := make([]string, 0, len(pv.Spec.AccessModes))
 	for _, mode := range pv.Spec.AccessModes {
 		names = append(names, string(mode))
@@ -271,7 +271,7 @@ func modes(pv *corev1.PersistentVolume) string {
 	return strings.Join(names, ", ")
 }
 
-func orNone(text string) string {
+func textOrNone(text string) string {
 	if text == "" {
 		return "none"
 	}

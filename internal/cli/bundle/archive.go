@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/xylem-io/xylem/internal/cli/bundle/redact"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/text"
 )
@@ -28,8 +27,8 @@ type bundle struct {
 	name string
 	now  time.Time
 	// known contains the credentials that the plugin itself has used.
-	known   redact.Known
-	missing []model.Missing
+	known   knownSecrets
+	missing []inspect.Missing
 	// files and objects count what the archive contains.
 	files   int
 	objects int
@@ -39,59 +38,59 @@ func newBundle(w io.Writer, name string, now time.Time, secrets [][]byte) *bundl
 	zip := gzip.NewWriter(w)
 	b := &bundle{zip: zip, tar: tar.NewWriter(zip), name: name, now: now}
 	for _, secret := range secrets {
-		b.know(secret)
+		b.rememberCredentials(secret)
 	}
 	return b
 }
 
-// know records a kubeconfig's credentials, which write then removes from every file.
-func (b *bundle) know(kubeconfig []byte) {
-	b.known.Add(string(kubeconfig))
-	b.known.Add(base64.StdEncoding.EncodeToString(kubeconfig))
+// rememberCredentials records a kubeconfig's credentials, which write then removes from every file.
+func (b *bundle) rememberCredentials(kubeconfig []byte) {
+	b.known.addSecret(string(kubeconfig))
+	b.known.addSecret(base64.StdEncoding.EncodeToString(kubeconfig))
 	config, err := access.ParseKubeconfig(kubeconfig, true)
 	if err != nil {
 		return
 	}
-	b.known.Add(config.BearerToken)
+	b.known.addSecret(config.BearerToken)
 	for _, data := range [][]byte{config.CertData, config.KeyData} {
-		b.known.Add(base64.StdEncoding.EncodeToString(data))
+		b.known.addSecret(base64.StdEncoding.EncodeToString(data))
 	}
 }
 
-// miss records what could not be read. It redacts the error, because the API server's message may
+// recordMissing records what could not be read. It redacts the error, because the API server's message may
 // contain secrets.
-func (b *bundle) miss(cluster, what string, err error) {
-	b.missing = append(b.missing, model.Missing{What: what, Cluster: cluster, Why: redact.Text(err.Error())})
+func (b *bundle) recordMissing(cluster, what string, err error) {
+	b.missing = append(b.missing, inspect.Missing{What: what, Cluster: cluster, Why: redactText(err.Error())})
 }
 
-// text writes a text file, without credentials.
-func (b *bundle) text(file, content string) error { return b.write(file, redact.Text(content)) }
+// writeText writes a text file, without credentials.
+func (b *bundle) writeText(file, content string) error { return b.writeFile(file, redactText(content)) }
 
-// list writes redacted objects.
-func (b *bundle) list(file string, objects []*unstructured.Unstructured) error {
+// writeList writes redacted objects.
+func (b *bundle) writeList(file string, objects []*unstructured.Unstructured) error {
 	if len(objects) == 0 {
 		return nil
 	}
 	kept := make([]any, 0, len(objects))
 	for _, obj := range objects {
-		kept = append(kept, redact.Object(obj))
+		kept = append(kept, redactObject(obj))
 	}
 	b.objects += len(objects)
-	return b.yaml(file, map[string]any{"apiVersion": "v1", "kind": "List", "items": kept})
+	return b.writeYAML(file, map[string]any{"apiVersion": "v1", "kind": "List", "items": kept})
 }
 
-// yaml writes a value that is already redacted, as YAML.
-func (b *bundle) yaml(file string, v any) error {
+// writeYAML writes a value that is already redacted, as YAML.
+func (b *bundle) writeYAML(file string, v any) error {
 	content, err := yaml.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return b.write(file, string(content))
+	return b.writeFile(file, string(content))
 }
 
-// write writes a file, without the known credentials.
-func (b *bundle) write(file, content string) error {
-	content = b.known.Remove(content)
+// writeFile writes a file, without the known credentials.
+func (b *bundle) writeFile(file, content string) error {
+	content = b.known.removeSecrets(content)
 	header := &tar.Header{Name: path.Join(b.name, file), Mode: 0o600, Size: int64(len(content)), ModTime: b.now, Typeflag: tar.TypeReg}
 	if err := b.tar.WriteHeader(header); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -103,7 +102,7 @@ func (b *bundle) write(file, content string) error {
 	return nil
 }
 
-func (b *bundle) close() error {
+func (b *bundle) closeArchive() error {
 	if err := b.tar.Close(); err != nil {
 		return fmt.Errorf("close the archive: %w", err)
 	}
@@ -113,6 +112,6 @@ func (b *bundle) close() error {
 	return nil
 }
 
-func (b *bundle) summary() []string {
+func (b *bundle) summaryLines() []string {
 	return []string{text.Count(b.files, "file"), text.Count(b.objects, "object")}
 }

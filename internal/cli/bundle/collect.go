@@ -19,7 +19,6 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
-	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -45,73 +44,73 @@ The archive contains no commands, no values of environment variables, third-part
 no contents of Secrets or ConfigMaps. REDACTED replaces text that was removed.
 `
 
-// collect writes all files of the archive.
-func (o *options) collect(ctx context.Context, b *bundle, s *collect.Sources) error {
+// collectFiles writes all files of the archive.
+func (o *options) collectFiles(ctx context.Context, b *bundle, s *doctor.Sources) error {
 	for _, m := range s.Missing {
-		b.miss(m.Cluster, m.What, errors.New(m.Why))
+		b.recordMissing(m.Cluster, m.What, errors.New(m.Why))
 	}
-	if err := b.write("README.txt", readme); err != nil {
+	if err := b.writeFile("README.txt", readme); err != nil {
 		return err
 	}
 	for _, part := range []func() error{
-		func() error { return o.doctor(ctx, b) },
-		func() error { return b.versions(s) },
-		func() error { return o.host(ctx, b, &s.Host) },
+		func() error { return o.writeDoctorFindings(ctx, b) },
+		func() error { return b.writeVersions(s) },
+		func() error { return o.collectHost(ctx, b, &s.Host) },
 	} {
 		if err := part(); err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(s.Members, func(a, b collect.Source) int { return cmp.Compare(folder(&a), folder(&b)) })
+	slices.SortFunc(s.Members, func(a, b doctor.Source) int { return cmp.Compare(folderOfSource(&a), folderOfSource(&b)) })
 	for i := range s.Members {
-		if err := b.member(ctx, &s.Members[i], s.Host.ID, o.env.Namespace); err != nil {
+		if err := b.collectMember(ctx, &s.Members[i], s.Host.ID, o.env.Namespace); err != nil {
 			return err
 		}
 	}
 	if len(b.missing) == 0 {
 		return nil
 	}
-	return b.yaml(missingFile, b.missing)
+	return b.writeYAML(missingFile, b.missing)
 }
 
-// doctor writes the findings of `kubectl xylem doctor`.
-func (o *options) doctor(ctx context.Context, b *bundle) error {
-	checkup, err := doctor.Examine(ctx, o.env, o.way)
+// writeDoctorFindings writes the findings of `kubectl xylem doctor`.
+func (o *options) writeDoctorFindings(ctx context.Context, b *bundle) error {
+	checkup, err := doctor.ExamineInstallation(ctx, o.env, o.way)
 	if err != nil {
-		b.miss("", "the findings of kubectl xylem doctor", err)
+		b.recordMissing("", "the findings of kubectl xylem doctor", err)
 		return nil
 	}
-	if err := b.text("doctor.txt", doctor.Text(checkup)); err != nil {
+	if err := b.writeText("doctor.txt", doctor.CheckupText(checkup)); err != nil {
 		return err
 	}
 	content, err := json.MarshalIndent(checkup, "", "  ")
 	if err != nil {
 		return fmt.Errorf("doctor.json: %w", err)
 	}
-	return b.text("doctor.json", string(content)+"\n")
+	return b.writeText("doctor.json", string(content)+"\n")
 }
 
-func (b *bundle) versions(s *collect.Sources) error {
+func (b *bundle) writeVersions(s *doctor.Sources) error {
 	versions := map[string]any{"plugin": command.Version, "go": runtime.Version(), "created": b.now.UTC().Format(time.RFC3339)}
 	clusters := map[string]any{}
-	for i, source := range append([]collect.Source{s.Host}, s.Members...) {
+	for i, source := range append([]doctor.Source{s.Host}, s.Members...) {
 		name := "host"
 		if i > 0 {
-			name = folder(&source)
+			name = folderOfSource(&source)
 		}
 		v, err := source.Raw.Discovery().ServerVersion()
 		if err != nil {
-			b.miss(source.Name, "the Kubernetes version", err)
+			b.recordMissing(source.Name, "the Kubernetes version", err)
 			continue
 		}
 		clusters[name] = map[string]any{"id": source.ID, "kubernetes": v.GitVersion, "platform": v.Platform}
 	}
 	versions["clusters"] = clusters
-	return b.yaml("versions.yaml", versions)
+	return b.writeYAML("versions.yaml", versions)
 }
 
-// folder returns the folder of a member in the archive.
-func folder(s *collect.Source) string {
+// folderOfSource returns the folder of a member in the archive.
+func folderOfSource(s *doctor.Source) string {
 	if s.Name != "" {
 		return path.Join("members", s.Name)
 	}
@@ -121,13 +120,13 @@ func folder(s *collect.Source) string {
 // cluster reads lists from one cluster.
 type cluster struct {
 	*bundle
-	source *collect.Source
+	source *doctor.Source
 	folder string
 }
 
-// read lists a kind, page by page, and returns the objects that keep accepts, or all if keep is
+// readObjects lists a kind, page by page, and returns the objects that keep accepts, or all if keep is
 // nil.
-func (c *cluster) read(ctx context.Context, kind schema.GroupVersionKind, keep func(*unstructured.Unstructured) bool, opts ...client.ListOption) []*unstructured.Unstructured {
+func (c *cluster) readObjects(ctx context.Context, kind schema.GroupVersionKind, keep func(*unstructured.Unstructured) bool, opts ...client.ListOption) []*unstructured.Unstructured {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	var kept []*unstructured.Unstructured
@@ -139,7 +138,7 @@ func (c *cluster) read(ctx context.Context, kind schema.GroupVersionKind, keep f
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // the cluster does not serve the kind
 			return kept
 		case err != nil:
-			c.miss(c.source.Name, text.Plural(kind.Kind), err)
+			c.recordMissing(c.source.Name, text.Plural(kind.Kind), err)
 			return kept
 		}
 		for i := range list.Items {
@@ -152,13 +151,13 @@ func (c *cluster) read(ctx context.Context, kind schema.GroupVersionKind, keep f
 			return kept
 		}
 		if seen >= most {
-			c.miss(c.source.Name, text.Plural(kind.Kind), fmt.Errorf("there are more than %d, and the rest was not read", most))
+			c.recordMissing(c.source.Name, text.Plural(kind.Kind), fmt.Errorf("there are more than %d, and the rest was not read", most))
 			return kept
 		}
 	}
 }
 
-// save writes objects to a file in the cluster's folder.
-func (c *cluster) save(file string, objects []*unstructured.Unstructured) error {
-	return c.list(path.Join(c.folder, file+".yaml"), objects)
+// saveObjects writes objects to a file in the cluster's folder.
+func (c *cluster) saveObjects(file string, objects []*unstructured.Unstructured) error {
+	return c.writeList(path.Join(c.folder, file+".yaml"), objects)
 }

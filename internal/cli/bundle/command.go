@@ -13,13 +13,12 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
-	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
 type options struct {
 	env  *command.Env
-	way  collect.Way
+	way  doctor.Way
 	file string
 	// logSince and logLimit limit the logs of each container.
 	logSince time.Duration
@@ -51,7 +50,7 @@ missing.yaml lists what could not be read.`,
   kubectl xylem support-bundle --file /tmp/report.tar.gz --log-since 2h
   kubectl xylem support-bundle --member-kubeconfig ~/cluster38.kubeconfig`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error { return o.writeBundle(c.Context()) },
 	}
 	c.Flags().StringVarP(&o.file, "file", "f", "", "Path of the archive. The file must not exist yet. Default: xylem-support-TIME.tar.gz in the current directory.")
 	c.Flags().DurationVar(&o.logSince, "log-since", 24*time.Hour, "Age of the oldest line to include from the manager's logs.")
@@ -60,7 +59,7 @@ missing.yaml lists what could not be read.`,
 	return c
 }
 
-func (o *options) validate() error {
+func (o *options) validateFlags() error {
 	switch {
 	case o.logSince <= 0:
 		return fmt.Errorf("--log-since=%s is out of range: use a duration greater than 0", o.logSince)
@@ -70,11 +69,11 @@ func (o *options) validate() error {
 	return nil
 }
 
-func (o *options) run(ctx context.Context) (err error) {
-	if err := o.validate(); err != nil {
+func (o *options) writeBundle(ctx context.Context) (err error) {
+	if err := o.validateFlags(); err != nil {
 		return err
 	}
-	sources, err := collect.Open(ctx, o.env, o.way)
+	sources, err := doctor.OpenSources(ctx, o.env, o.way)
 	if err != nil {
 		return err
 	}
@@ -95,11 +94,11 @@ func (o *options) run(ctx context.Context) (err error) {
 		}
 	}()
 	b := newBundle(file, name, o.env.Clock.Now(), sources.Secrets)
-	err = errors.Join(o.collect(ctx, b, sources), b.close(), file.Close())
+	err = errors.Join(o.collectFiles(ctx, b, sources), b.closeArchive(), file.Close())
 	if err != nil {
 		return fmt.Errorf("write %q: %w", o.file, err)
 	}
-	fmt.Fprintf(o.env.Out, "%s: %s\n", o.file, strings.Join(b.summary(), ", "))
+	fmt.Fprintf(o.env.Out, "%s: %s\n", o.file, strings.Join(b.summaryLines(), ", "))
 	if len(b.missing) > 0 {
 		fmt.Fprintf(o.env.Out, "Could not read %s. For the causes, see %s in the archive.\n", text.Count(len(b.missing), "item"), filepath.Join(name, missingFile))
 	}

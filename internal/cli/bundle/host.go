@@ -18,7 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
+	"github.com/xylem-io/xylem/internal/cli/doctor"
 )
 
 // Kinds that the support bundle contains.
@@ -40,8 +40,8 @@ type listing struct {
 	opts []client.ListOption
 }
 
-// plain returns the host's listings that need no filter other than a label or namespace.
-func plain(namespace string) []listing {
+// listingsOfHost returns the host's listings that need no filter other than a label or namespace.
+func listingsOfHost(namespace string) []listing {
 	labelled := client.MatchingLabels{command.LabelName: command.LabelNameValue}
 	created := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 	in := client.InNamespace(namespace)
@@ -60,25 +60,25 @@ func plain(namespace string) []listing {
 	}
 }
 
-// host writes the objects in the host that are related to Xylem.
-func (o *options) host(ctx context.Context, b *bundle, source *collect.Source) error {
+// collectHost writes the objects in the host that are related to Xylem.
+func (o *options) collectHost(ctx context.Context, b *bundle, source *doctor.Source) error {
 	c := &cluster{bundle: b, source: source, folder: "host"}
-	for _, list := range plain(o.env.Namespace) {
-		if err := c.save(list.file, c.read(ctx, list.kind, nil, list.opts...)); err != nil {
+	for _, list := range listingsOfHost(o.env.Namespace) {
+		if err := c.saveObjects(list.file, c.readObjects(ctx, list.kind, nil, list.opts...)); err != nil {
 			return err
 		}
 	}
-	registrations := c.read(ctx, v1alpha1.GroupVersion.WithKind("ClusterRegistration"), nil)
-	nodes := c.read(ctx, kindNode, nil, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"})
-	classes := c.read(ctx, kindClass, nil)
-	volumes := c.read(ctx, kindVolume, ofDrivers)
-	contents := c.read(ctx, kindContent, func(obj *unstructured.Unstructured) bool {
-		return field(obj, "spec", "driver") == v1alpha1.ProvisionerName
+	registrations := c.readObjects(ctx, v1alpha1.GroupVersion.WithKind("ClusterRegistration"), nil)
+	nodes := c.readObjects(ctx, kindNode, nil, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"})
+	classes := c.readObjects(ctx, kindClass, nil)
+	volumes := c.readObjects(ctx, kindVolume, isOfXylemDrivers)
+	contents := c.readObjects(ctx, kindContent, func(obj *unstructured.Unstructured) bool {
+		return nestedField(obj, "spec", "driver") == v1alpha1.ProvisionerName
 	})
-	s := newScope(classes, nodes, volumes, contents)
-	claims := c.read(ctx, kindClaim, s.claim) // before the Pods and snapshots, which are selected by claim too
-	pods := c.read(ctx, kindPod, s.pod)
-	snapshots := c.read(ctx, kindSnapshot, s.snapshot)
+	s := newTenantScope(classes, nodes, volumes, contents)
+	claims := c.readObjects(ctx, kindClaim, s.includesClaim) // before the Pods and snapshots, which are selected by claim too
+	pods := c.readObjects(ctx, kindPod, s.includesPod)
+	snapshots := c.readObjects(ctx, kindSnapshot, s.includesSnapshot)
 	for _, file := range []struct {
 		name    string
 		objects []*unstructured.Unstructured
@@ -86,23 +86,23 @@ func (o *options) host(ctx context.Context, b *bundle, source *collect.Source) e
 		{"clusterregistrations", registrations}, {"nodes", nodes}, {"storageclasses", classes}, {"persistentvolumes", volumes},
 		{"persistentvolumeclaims", claims}, {"pods", pods}, {"volumesnapshots", snapshots}, {"volumesnapshotcontents", contents},
 	} {
-		if err := c.save(file.name, file.objects); err != nil {
+		if err := c.saveObjects(file.name, file.objects); err != nil {
 			return err
 		}
 	}
-	if err := c.events(ctx, registrations, nodes, volumes, claims, pods, snapshots, contents); err != nil {
+	if err := c.collectEvents(ctx, registrations, nodes, volumes, claims, pods, snapshots, contents); err != nil {
 		return err
 	}
-	return o.logs(ctx, c)
+	return o.writeManagerLogs(ctx, c)
 }
 
-// ofDrivers reports whether a host PV belongs to one of Xylem's drivers.
-func ofDrivers(pv *unstructured.Unstructured) bool {
-	driver := field(pv, "spec", "csi", "driver")
+// isOfXylemDrivers reports whether a host PV belongs to one of Xylem's drivers.
+func isOfXylemDrivers(pv *unstructured.Unstructured) bool {
+	driver := nestedField(pv, "spec", "csi", "driver")
 	return driver == v1alpha1.ProvisionerName || driver == v1alpha1.PromiseDriverName
 }
 
-func field(obj *unstructured.Unstructured, path ...string) string {
+func nestedField(obj *unstructured.Unstructured, path ...string) string {
 	value, _, err := unstructured.NestedString(obj.Object, path...)
 	if err != nil {
 		return ""
@@ -113,17 +113,17 @@ func field(obj *unstructured.Unstructured, path ...string) string {
 // scope determines which claims, Pods and snapshots in the host are related to Xylem.
 type scope struct{ classes, nodes, volumes, contents, claims sets.Set[string] }
 
-func newScope(classes, nodes, volumes, contents []*unstructured.Unstructured) scope {
-	s := scope{classes: sets.New[string](), nodes: names(nodes), volumes: names(volumes), contents: names(contents), claims: sets.New[string]()}
+func newTenantScope(classes, nodes, volumes, contents []*unstructured.Unstructured) scope {
+	s := scope{classes: sets.New[string](), nodes: namesOfObjects(nodes), volumes: namesOfObjects(volumes), contents: namesOfObjects(contents), claims: sets.New[string]()}
 	for _, class := range classes {
-		if field(class, "provisioner") == v1alpha1.ProvisionerName {
+		if nestedField(class, "provisioner") == v1alpha1.ProvisionerName {
 			s.classes.Insert(class.GetName())
 		}
 	}
 	return s
 }
 
-func names(objects []*unstructured.Unstructured) sets.Set[string] {
+func namesOfObjects(objects []*unstructured.Unstructured) sets.Set[string] {
 	all := sets.New[string]()
 	for _, obj := range objects {
 		all.Insert(obj.GetName())
@@ -131,17 +131,17 @@ func names(objects []*unstructured.Unstructured) sets.Set[string] {
 	return all
 }
 
-// claim reports whether a claim is related to Xylem, and records it if so.
-func (s scope) claim(obj *unstructured.Unstructured) bool {
-	ours := s.classes.Has(field(obj, "spec", "storageClassName")) || s.volumes.Has(field(obj, "spec", "volumeName")) || obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn] != ""
+// includesClaim reports whether a claim is related to Xylem, and records it if so.
+func (s scope) includesClaim(obj *unstructured.Unstructured) bool {
+	ours := s.classes.Has(nestedField(obj, "spec", "storageClassName")) || s.volumes.Has(nestedField(obj, "spec", "volumeName")) || obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn] != ""
 	if ours {
 		s.claims.Insert(obj.GetNamespace() + "/" + obj.GetName())
 	}
 	return ours
 }
 
-func (s scope) pod(obj *unstructured.Unstructured) bool {
-	if s.nodes.Has(field(obj, "spec", "nodeName")) || s.nodes.Has(field(obj, "status", "nominatedNodeName")) {
+func (s scope) includesPod(obj *unstructured.Unstructured) bool {
+	if s.nodes.Has(nestedField(obj, "spec", "nodeName")) || s.nodes.Has(nestedField(obj, "status", "nominatedNodeName")) {
 		return true
 	}
 	volumes, _, err := unstructured.NestedSlice(obj.Object, "spec", "volumes")
@@ -158,13 +158,13 @@ func (s scope) pod(obj *unstructured.Unstructured) bool {
 	return false
 }
 
-func (s scope) snapshot(obj *unstructured.Unstructured) bool {
-	return s.contents.Has(field(obj, "status", "boundVolumeSnapshotContentName")) ||
-		s.claims.Has(obj.GetNamespace()+"/"+field(obj, "spec", "source", "persistentVolumeClaimName"))
+func (s scope) includesSnapshot(obj *unstructured.Unstructured) bool {
+	return s.contents.Has(nestedField(obj, "status", "boundVolumeSnapshotContentName")) ||
+		s.claims.Has(obj.GetNamespace()+"/"+nestedField(obj, "spec", "source", "persistentVolumeClaimName"))
 }
 
-// events writes the events about the given objects.
-func (c *cluster) events(ctx context.Context, lists ...[]*unstructured.Unstructured) error {
+// collectEvents writes the events about the given objects.
+func (c *cluster) collectEvents(ctx context.Context, lists ...[]*unstructured.Unstructured) error {
 	about, namespaces := sets.New[string](), sets.New[string]()
 	for _, list := range lists {
 		for _, obj := range list {
@@ -174,52 +174,52 @@ func (c *cluster) events(ctx context.Context, lists ...[]*unstructured.Unstructu
 	}
 	var events []*unstructured.Unstructured
 	for _, namespace := range sets.List(namespaces) {
-		events = append(events, c.read(ctx, kindEvent, func(e *unstructured.Unstructured) bool {
-			return about.Has(field(e, "involvedObject", "uid"))
+		events = append(events, c.readObjects(ctx, kindEvent, func(e *unstructured.Unstructured) bool {
+			return about.Has(nestedField(e, "involvedObject", "uid"))
 		}, client.InNamespace(namespace))...)
 	}
-	return c.list(path.Join(c.folder, "events.yaml"), events)
+	return c.writeList(path.Join(c.folder, "events.yaml"), events)
 }
 
-// member writes the leaf objects of this host in a member, and other objects that affect them.
-func (b *bundle) member(ctx context.Context, source *collect.Source, hostID, namespace string) error {
+// collectMember writes the leaf objects of this host in a member, and other objects that affect them.
+func (b *bundle) collectMember(ctx context.Context, source *doctor.Source, hostID, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
-	c := &cluster{bundle: b, source: source, folder: folder(source)}
+	c := &cluster{bundle: b, source: source, folder: folderOfSource(source)}
 	ours := client.MatchingLabels{v1alpha1.LabelHost: hostID}
 	lists := map[string][]*unstructured.Unstructured{
-		"pods": c.read(ctx, kindPod, nil, ours), "persistentvolumeclaims": c.read(ctx, kindClaim, nil, ours),
-		"persistentvolumes":      c.read(ctx, kindVolume, nil, ours),
-		"volumesnapshots":        c.read(ctx, kindSnapshot, nil, ours),
-		"volumesnapshotcontents": c.read(ctx, kindContent, nil, ours),
+		"pods": c.readObjects(ctx, kindPod, nil, ours), "persistentvolumeclaims": c.readObjects(ctx, kindClaim, nil, ours),
+		"persistentvolumes":      c.readObjects(ctx, kindVolume, nil, ours),
+		"volumesnapshots":        c.readObjects(ctx, kindSnapshot, nil, ours),
+		"volumesnapshotcontents": c.readObjects(ctx, kindContent, nil, ours),
 	}
 	events := [][]*unstructured.Unstructured{}
 	for file, objects := range lists {
 		events = append(events, objects)
-		if err := c.save(file, objects); err != nil {
+		if err := c.saveObjects(file, objects); err != nil {
 			return err
 		}
 	}
 	for file, objects := range map[string][]*unstructured.Unstructured{
-		"namespaces":           c.read(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), nil, ours),
-		"storageclasses":       c.read(ctx, kindClass, nil),
-		"nodes":                c.read(ctx, kindNode, nil),
-		"csistoragecapacities": c.read(ctx, storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), nil),
-		"leases":               c.fence(ctx, namespace, hostID),
+		"namespaces":           c.readObjects(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), nil, ours),
+		"storageclasses":       c.readObjects(ctx, kindClass, nil),
+		"nodes":                c.readObjects(ctx, kindNode, nil),
+		"csistoragecapacities": c.readObjects(ctx, storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), nil),
+		"leases":               c.readFenceLeases(ctx, namespace, hostID),
 	} {
-		if err := c.save(file, objects); err != nil {
+		if err := c.saveObjects(file, objects); err != nil {
 			return err
 		}
 	}
-	return c.events(ctx, events...)
+	return c.collectEvents(ctx, events...)
 }
 
-// fence reads the host's Lease in a member.
-func (c *cluster) fence(ctx context.Context, namespace, hostID string) []*unstructured.Unstructured {
+// readFenceLeases reads the host's Lease in a member.
+func (c *cluster) readFenceLeases(ctx context.Context, namespace, hostID string) []*unstructured.Unstructured {
 	lease := &unstructured.Unstructured{}
 	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
 	if err := c.source.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hostID}, lease); err != nil {
-		c.miss(c.source.Name, "the fence Lease "+hostID, err)
+		c.recordMissing(c.source.Name, "the fence Lease "+hostID, err)
 		return nil
 	}
 	return []*unstructured.Unstructured{lease}

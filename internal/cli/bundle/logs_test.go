@@ -26,14 +26,14 @@ func TestTail(t *testing.T) {
 		"exactly the limit":          {"a\nb\n", 4, "a\nb\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := tail(iotest.OneByteReader(strings.NewReader(tc.log)), tc.limit)
+			got, err := readLogTail(iotest.OneByteReader(strings.NewReader(tc.log)), tc.limit)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if whole, err := tail(strings.NewReader(tc.log), tc.limit); err != nil || whole != tc.want {
+			if whole, err := readLogTail(strings.NewReader(tc.log), tc.limit); err != nil || whole != tc.want {
 				t.Errorf("read in a single call: got %q, %v, want %q", whole, err, tc.want)
 			}
 		})
@@ -43,7 +43,7 @@ func TestTail(t *testing.T) {
 // TestTailFails checks that tail returns what it read before an error.
 func TestTailFails(t *testing.T) {
 	broken := errors.New("broken")
-	got, err := tail(io.MultiReader(strings.NewReader("a\nb\n"), iotest.ErrReader(broken)), 100)
+	got, err := readLogTail(io.MultiReader(strings.NewReader("a\nb\n"), iotest.ErrReader(broken)), 100)
 	if got != "a\nb\n" || !errors.Is(err, broken) {
 		t.Errorf("got %q, %v, want what was read and the reader's error", got, err)
 	}
@@ -51,10 +51,10 @@ func TestTailFails(t *testing.T) {
 
 func TestPortOf(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: 1}, {Name: metricsPort, ContainerPort: 8443}}}}}}
-	if got := portOf(pod); got == nil || *got != "8443" {
+	if got := metricsPortOf(pod); got == nil || *got != "8443" {
 		t.Errorf("got %v, want 8443", got)
 	}
-	if got := portOf(&corev1.Pod{}); got != nil {
+	if got := metricsPortOf(&corev1.Pod{}); got != nil {
 		t.Errorf("got %q for a Pod without ports, want nil", *got)
 	}
 }

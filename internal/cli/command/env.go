@@ -42,17 +42,17 @@ type Env struct {
 // NewEnv creates an Env with the flags' defaults.
 func NewEnv(streams genericiooptions.IOStreams, c clock.Clock) *Env {
 	e := &Env{IOStreams: streams, Host: genericclioptions.NewConfigFlags(true), Namespace: v1alpha1.DefaultNamespace, Clock: c, color: colorAuto}
-	e.Out, e.ErrOut = &plain{to: streams.Out, colored: e.colored}, &plain{to: streams.ErrOut, colored: e.colored}
+	e.Out, e.ErrOut = &plain{to: streams.Out, colored: e.isColored}, &plain{to: streams.ErrOut, colored: e.isColored}
 	return e
 }
 
 // MachineOut returns the stream for objects that programs read. It writes them unchanged to files
 // and pipes. For a terminal, it strips them like other output.
 func (e *Env) MachineOut() io.Writer {
-	if terminal(e.Out) {
+	if isTerminal(e.Out) {
 		return e.Out
 	}
-	return behind(e.Out)
+	return streamBehindFilter(e.Out)
 }
 
 // AddFlags adds the flags that all commands have.
@@ -83,7 +83,7 @@ func (e *Env) NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
 	config.QPS = -1 // the server limits the rate (API Priority and Fairness)
-	config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: e.colored(e.ErrOut)})
+	config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: e.isColored(e.ErrOut)})
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -131,8 +131,8 @@ const (
 	colorNever  = "never"
 )
 
-// colored reports whether the output to w should be colored.
-func (e *Env) colored(w io.Writer) bool {
+// isColored reports whether the output to w should be colored.
+func (e *Env) isColored(w io.Writer) bool {
 	switch e.color {
 	case colorAlways:
 		return true
@@ -140,18 +140,18 @@ func (e *Env) colored(w io.Writer) bool {
 		return false
 	}
 	// https://no-color.org: set and not empty.
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && terminal(w)
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
 }
 
-// behind returns the stream that a plain stream writes to. It returns any other stream unchanged.
-func behind(w io.Writer) io.Writer {
+// streamBehindFilter returns the stream that a plain stream writes to. It returns any other stream unchanged.
+func streamBehindFilter(w io.Writer) io.Writer {
 	if p, ok := w.(*plain); ok {
 		return p.to
 	}
 	return w
 }
 
-func terminal(stream any) bool {
+func isTerminal(stream any) bool {
 	if p, ok := stream.(*plain); ok {
 		stream = p.to
 	}
@@ -160,7 +160,7 @@ func terminal(stream any) bool {
 }
 
 // Interactive reports whether the plugin can prompt the user.
-func (e *Env) Interactive() bool { return terminal(e.In) && terminal(e.ErrOut) }
+func (e *Env) Interactive() bool { return isTerminal(e.In) && isTerminal(e.ErrOut) }
 
 // Confirm prompts the user to type the name of an object, and fails unless they do. kind is the
 // kind of the object, and purpose completes "to ...".

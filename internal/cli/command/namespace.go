@@ -72,7 +72,7 @@ func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, 
 				return nil, fmt.Errorf("list the %s in namespace %q: %w", resource.Name, namespace, err)
 			}
 			for j := range list.Items {
-				if !passing(resource.Kind, &list.Items[j], host) {
+				if !isSkippedByHolds(resource.Kind, &list.Items[j], host) {
 					held = append(held, resource.Kind+" "+list.Items[j].Name)
 				}
 			}
@@ -81,9 +81,9 @@ func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, 
 	return held, nil
 }
 
-// passing reports whether Holds skips an object, because it belongs to Xylem or exists in every
+// isSkippedByHolds reports whether Holds skips an object, because it belongs to Xylem or exists in every
 // namespace. It is pure.
-func passing(kind string, obj client.Object, host string) bool {
+func isSkippedByHolds(kind string, obj client.Object, host string) bool {
 	switch kind {
 	case "Event":
 		return true

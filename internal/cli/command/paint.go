@@ -11,7 +11,7 @@ import (
 type Paint struct{ on bool }
 
 // PaintOf returns a Paint that is enabled if the stream should be colored.
-func (e *Env) PaintOf(w io.Writer) Paint { return Paint{e.colored(w)} }
+func (e *Env) PaintOf(w io.Writer) Paint { return Paint{e.isColored(w)} }
 
 // Escape sequences for colors and styles (ECMA-48, SGR).
 const (
@@ -29,31 +29,31 @@ const (
 var colours = [][]byte{[]byte(green), []byte(red), []byte(yellow), []byte(bold), []byte(faint), []byte(uncolored), []byte(warning)}
 
 // Good colors text about good states.
-func (p Paint) Good(s string) string { return p.in(green, s) }
+func (p Paint) Good(s string) string { return p.inColor(green, s) }
 
 // Bad colors errors.
-func (p Paint) Bad(s string) string { return p.in(red, s) }
+func (p Paint) Bad(s string) string { return p.inColor(red, s) }
 
 // Doubtful colors states that are in transition or may become errors.
-func (p Paint) Doubtful(s string) string { return p.in(yellow, s) }
+func (p Paint) Doubtful(s string) string { return p.inColor(yellow, s) }
 
 // Strong emphasizes text that a reader looks for first.
-func (p Paint) Strong(s string) string { return p.in(bold, s) }
+func (p Paint) Strong(s string) string { return p.inColor(bold, s) }
 
 // Faint dims text that a reader can skip.
-func (p Paint) Faint(s string) string { return p.in(faint, s) }
+func (p Paint) Faint(s string) string { return p.inColor(faint, s) }
 
 // Drawing returns the error stream for output that needs a terminal, such as a line that changes.
 // It returns nil if the stream is not a terminal. The stream is not stripped, so never write text
 // from a cluster to it.
 func (e *Env) Drawing() io.Writer {
-	if terminal(e.ErrOut) {
-		return behind(e.ErrOut)
+	if isTerminal(e.ErrOut) {
+		return streamBehindFilter(e.ErrOut)
 	}
 	return nil
 }
 
-func (p Paint) in(code, s string) string {
+func (p Paint) inColor(code, s string) string {
 	if !p.on || s == "" {
 		return s
 	}
@@ -62,7 +62,7 @@ func (p Paint) in(code, s string) string {
 
 // Width returns the width of a terminal in characters, or 0 if the stream is not a terminal.
 func (e *Env) Width(w io.Writer) int {
-	file, ok := behind(w).(*os.File)
+	file, ok := streamBehindFilter(w).(*os.File)
 	if !ok {
 		return 0
 	}

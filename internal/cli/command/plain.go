@@ -28,7 +28,7 @@ func (p *plain) Write(b []byte) (int, error) {
 	if p.colored(p.to) {
 		own = colours
 	}
-	out, rest := stripped(text, own)
+	out, rest := strippedSequences(text, own)
 	p.rest = bytes.Clone(rest)
 	if _, err := p.to.Write(out); err != nil {
 		return 0, fmt.Errorf("write the output: %w", err)
@@ -36,8 +36,8 @@ func (p *plain) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// stripped returns a text without unsafe characters, and separately its incomplete end.
-func stripped(text []byte, own [][]byte) (out, rest []byte) {
+// strippedSequences returns a text without unsafe characters, and separately its incomplete end.
+func strippedSequences(text []byte, own [][]byte) (out, rest []byte) {
 	out = make([]byte, 0, len(text))
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
@@ -47,7 +47,7 @@ func stripped(text []byte, own [][]byte) (out, rest []byte) {
 			return out, text
 		case sequence != nil:
 			out, size = append(out, sequence...), len(sequence)
-		case r == utf8.RuneError && size == 1, obeyed(r):
+		case r == utf8.RuneError && size == 1, obeyedSequences(r):
 		default:
 			out = append(out, text[:size]...)
 		}
@@ -68,6 +68,6 @@ func sequenceIn(text []byte, own [][]byte) (sequence []byte, partial bool) {
 	return nil, partial
 }
 
-func obeyed(r rune) bool {
+func obeyedSequences(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf)
 }

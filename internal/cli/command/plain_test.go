@@ -86,7 +86,7 @@ func FuzzStripped(f *testing.F) {
 		for _, own := range colours {
 			left = strings.ReplaceAll(left, string(own), "")
 		}
-		if strings.ContainsFunc(left, obeyed) {
+		if strings.ContainsFunc(left, obeyedSequences) {
 			t.Errorf("%q contains characters that a terminal interprets", left)
 		}
 	})

@@ -71,7 +71,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 			if r.policy != "" && !slices.Contains(policies, r.policy) {
 				return fmt.Errorf("--policy=%s is unknown: use %s", r.policy, strings.Join(policies, " or "))
 			}
-			return r.do(c.Context())
+			return r.deregisterMember(c.Context())
 		},
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
@@ -87,23 +87,23 @@ func NewCommand(env *command.Env) *cobra.Command {
 	return c
 }
 
-func (r *run) do(ctx context.Context) error {
-	cr, err := r.open(ctx)
+func (r *run) deregisterMember(ctx context.Context) error {
+	cr, err := r.openClusters(ctx)
 	if err != nil {
 		return err
 	}
 	if cr == nil {
-		return r.finish(ctx, nil)
+		return r.finishInMember(ctx, nil)
 	}
 	policy := cr.Spec.Deregistration
 	if r.policy != "" {
 		policy = v1alpha1.DeregistrationPolicy(r.policy)
 	}
-	s, err := look(ctx, r.host, cr)
+	s, err := surveyVolumes(ctx, r.host, cr)
 	if err != nil {
 		return command.Explain("the host", r.host.Config, err)
 	}
-	if err := s.print(r.env.Out, cr, policy); err != nil {
+	if err := s.printSurvey(r.env.Out, cr, policy); err != nil {
 		return err
 	}
 	switch r.dry {
@@ -116,19 +116,19 @@ func (r *run) do(ctx context.Context) error {
 		return r.unchanged()
 	case command.DryRunNone:
 	}
-	if err := r.confirm(len(s.pods)); err != nil {
+	if err := r.confirmDeregistration(len(s.pods)); err != nil {
 		return err
 	}
-	if err := r.leave(ctx, cr, policy); err != nil {
+	if err := r.awaitDeparture(ctx, cr, policy); err != nil {
 		return err
 	}
-	return r.finish(ctx, cr)
+	return r.finishInMember(ctx, cr)
 }
 
-// open reads the registration. It checks that the member's kubeconfig, if given, points to that
+// openClusters reads the registration. It checks that the member's kubeconfig, if given, points to that
 // member. It returns nil if the registration was deleted and only the objects that register created
 // need to be removed.
-func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
+func (r *run) openClusters(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	var err error
 	if r.host, err = r.env.HostCluster(); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	if err := r.openMember(ctx); err != nil {
 		return nil, err
 	}
-	return r.find(ctx)
+	return r.findMember(ctx)
 }
 
 // openMember creates a client for the member if its kubeconfig is given.
@@ -163,8 +163,8 @@ func (r *run) openMember(ctx context.Context) error {
 	return nil
 }
 
-// find returns the registration, or nil if it was deleted but some of its objects are left.
-func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
+// findMember returns the registration, or nil if it was deleted but some of its objects are left.
+func (r *run) findMember(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	all, err := r.host.Registrations(ctx)
 	if err != nil {
 		return nil, err
@@ -203,17 +203,17 @@ func (r *run) unchanged() error {
 	return nil
 }
 
-// confirm prompts the user, unless --yes is set.
-func (r *run) confirm(pods int) error {
+// confirmDeregistration prompts the user, unless --yes is set.
+func (r *run) confirmDeregistration(pods int) error {
 	if r.yes {
 		return nil
 	}
 	return r.env.Confirm("registration", r.name, fmt.Sprintf("continue (%s will be evicted)", text.Count(pods, "Pod")))
 }
 
-// leave deletes the registration, and waits until the manager has deregistered the member.
-func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
-	if err := r.release(ctx, cr, policy); err != nil {
+// awaitDeparture deletes the registration, and waits until the manager has deregistered the member.
+func (r *run) awaitDeparture(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
+	if err := r.releaseMember(ctx, cr, policy); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -244,12 +244,12 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 	return nil
 }
 
-// release deletes the registration, and only then confirms that its Pods may be evicted. In the
+// releaseMember deletes the registration, and only then confirms that its Pods may be evicted. In the
 // other order, a failed deletion would leave a confirmation for a later, accidental deletion.
-func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
+func (r *run) releaseMember(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
 	host := func(err error) error { return command.Explain("the host", r.host.Config, err) }
 	set := func(ctx context.Context, policy v1alpha1.DeregistrationPolicy) error {
-		return r.patch(ctx, cr, map[string]any{"spec": map[string]any{"deregistration": policy}})
+		return r.patchRegistration(ctx, cr, map[string]any{"spec": map[string]any{"deregistration": policy}})
 	}
 	if policy != cr.Spec.Deregistration {
 		if err := set(ctx, policy); err != nil {
@@ -268,15 +268,15 @@ func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, pol
 		return host(err)
 	}
 	confirmed := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationConfirmDeregister: r.name}}}
-	if err := client.IgnoreNotFound(r.patch(ctx, cr, confirmed)); err != nil {
+	if err := client.IgnoreNotFound(r.patchRegistration(ctx, cr, confirmed)); err != nil {
 		return host(fmt.Errorf("confirm the deletion of registration %q, which has already begun: %w. Run this command again", r.name, err))
 	}
 	return nil
 }
 
-// patch patches the registration that was read. If the name now belongs to another registration, it
+// patchRegistration patches the registration that was read. If the name now belongs to another registration, it
 // returns a conflict.
-func (r *run) patch(ctx context.Context, cr *v1alpha1.ClusterRegistration, change map[string]any) error {
+func (r *run) patchRegistration(ctx context.Context, cr *v1alpha1.ClusterRegistration, change map[string]any) error {
 	metadata, ok := change["metadata"].(map[string]any)
 	if !ok {
 		metadata = map[string]any{}
@@ -302,14 +302,14 @@ func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	return secret, nil
 }
 
-// finish removes the objects that register created, and reports what remains.
-func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
+// finishInMember removes the objects that register created, and reports what remains.
+func (r *run) finishInMember(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	if cr == nil {
 		if r.dry != command.DryRunNone {
 			fmt.Fprintf(r.env.Out, "Registration %q no longer exists. This command would delete the objects that `kubectl xylem register` created for it\n", r.name)
 			return r.unchanged()
 		}
-		if err := r.confirm(0); err != nil {
+		if err := r.confirmDeregistration(0); err != nil {
 			return err
 		}
 	}
@@ -327,11 +327,11 @@ func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 		}
 	}
 	if r.member != nil {
-		if err := r.clean(ctx); err != nil {
+		if err := r.cleanMember(ctx); err != nil {
 			return err
 		}
 	} else {
-		r.stays("in the member: Xylem's account, permissions and policies. Anybody who has a token for the account can renew it until the account is deleted. To delete all these objects, run `kubectl xylem deregister %s --member-kubeconfig FILE`", r.name)
+		r.reportMemberStays("in the member: Xylem's account, permissions and policies. Anybody who has a token for the account can renew it until the account is deleted. To delete all these objects, run `kubectl xylem deregister %s --member-kubeconfig FILE`", r.name)
 	}
 	for _, line := range r.kept {
 		fmt.Fprintf(r.env.Out, "Left %s\n", line)
@@ -339,7 +339,7 @@ func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	return nil
 }
 
-func (r *run) stays(format string, args ...any) {
+func (r *run) reportMemberStays(format string, args ...any) {
 	r.kept = append(r.kept, fmt.Sprintf(format, args...))
 }
 
@@ -352,7 +352,7 @@ func (r *run) removeSecret(ctx context.Context, name string) error {
 	}
 	for i := range list.Items {
 		if list.Items[i].Spec.KubeconfigSecretRef.Name == name {
-			r.stays("in the host: Secret \"%s/%s\", which registration %q also uses", r.env.Namespace, name, list.Items[i].Name)
+			r.reportMemberStays("in the host: Secret \"%s/%s\", which registration %q also uses", r.env.Namespace, name, list.Items[i].Name)
 			return nil
 		}
 	}
@@ -361,7 +361,7 @@ func (r *run) removeSecret(ctx context.Context, name string) error {
 		return err
 	}
 	if secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
-		r.stays("in the host: Secret \"%s/%s\", which this plugin did not create. To delete it, run `kubectl -n %[1]s delete secret %[2]s`", r.env.Namespace, name)
+		r.reportMemberStays("in the host: Secret \"%s/%s\", which this plugin did not create. To delete it, run `kubectl -n %[1]s delete secret %[2]s`", r.env.Namespace, name)
 		return nil
 	}
 	if err := client.IgnoreNotFound(r.host.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {

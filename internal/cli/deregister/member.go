@@ -34,7 +34,7 @@ type there struct {
 	record, fence *coordinationv1.Lease
 }
 
-func (r *run) survey(ctx context.Context) (*there, error) {
+func (r *run) surveyObjects(ctx context.Context) (*there, error) {
 	t := &there{}
 	ours := client.MatchingLabels{v1alpha1.LabelHost: r.hostID}
 	var leases coordinationv1.LeaseList
@@ -57,7 +57,7 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 			return nil, fmt.Errorf("list the host's objects in the member: %w", err)
 		}
 	}
-	t.volumes, t.claims, t.namespaces = len(volumes.Items), len(claims.Items), keys(namespaces.Items)
+	t.volumes, t.claims, t.namespaces = len(volumes.Items), len(claims.Items), sortedKeys(namespaces.Items)
 	var err error
 	if t.record, err = index.Find[coordinationv1.Lease](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: recordPrefix + r.memberID}); err != nil {
 		return nil, fmt.Errorf("read the host's record of the member: %w", err)
@@ -68,11 +68,11 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 // forgettable reports whether the member has no volume or claim of the host, and neither Lease
 // records an abandoned volume or a withdrawn claim.
 func (t *there) forgettable() bool {
-	return t.volumes+t.claims == 0 && !t.noted(v1alpha1.AnnotationWithdrawn) && !t.noted(v1alpha1.AnnotationLetGo)
+	return t.volumes+t.claims == 0 && !t.notedObjects(v1alpha1.AnnotationWithdrawn) && !t.notedObjects(v1alpha1.AnnotationLetGo)
 }
 
-// noted reports whether at least one of the two Leases has the annotation.
-func (t *there) noted(annotation string) bool {
+// notedObjects reports whether at least one of the two Leases has the annotation.
+func (t *there) notedObjects(annotation string) bool {
 	return slices.ContainsFunc([]*coordinationv1.Lease{t.record, t.fence}, func(lease *coordinationv1.Lease) bool {
 		return lease != nil && lease.Annotations[annotation] != ""
 	})
@@ -89,18 +89,18 @@ func (r *run) removeAccount(ctx context.Context) error {
 		if !config.OfAccount(obj) {
 			continue
 		}
-		if err := r.remove(ctx, obj); err != nil {
+		if err := r.removeObject(ctx, obj); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// clean removes from the member the objects that register created: the account with its tokens, its
+// cleanMember removes from the member the objects that register created: the account with its tokens, its
 // permissions, and the policies. If objects of the host remain, clean keeps their records too: the
 // namespace with the fence, and the policy that protects stamps.
-func (r *run) clean(ctx context.Context) error {
-	left, err := r.survey(ctx)
+func (r *run) cleanMember(ctx context.Context) error {
+	left, err := r.surveyObjects(ctx)
 	if err != nil {
 		return command.Explain("the member", r.member.Config, err)
 	}
@@ -108,7 +108,7 @@ func (r *run) clean(ctx context.Context) error {
 		return command.Explain("the member", r.member.Config, err)
 	}
 	if len(left.hosts) > 0 {
-		r.stays("in the member: Xylem's policies and permissions, which other hosts also use (%s)", shown(left.hosts))
+		r.reportMemberStays("in the member: Xylem's policies and permissions, which other hosts also use (%s)", shownNames(left.hosts))
 		return nil
 	}
 	objects, err := config.Member(config.Parts...) // including the account that an earlier version or kubectl apply -k created
@@ -124,17 +124,17 @@ func (r *run) clean(ctx context.Context) error {
 		if obj.GetKind() == "Namespace" {
 			gone, err = r.removeNamespace(ctx, obj)
 		} else {
-			err = r.remove(ctx, obj)
+			err = r.removeObject(ctx, obj)
 		}
 		if err != nil {
 			return command.Explain("the member", r.member.Config, err)
 		}
 	}
 	if len(left.namespaces) > 0 {
-		r.stays("in the member: namespaces of this host (%s)", shown(left.namespaces))
+		r.reportMemberStays("in the member: namespaces of this host (%s)", shownNames(left.namespaces))
 	}
 	if !left.forgettable() {
-		r.stays("in the member: %s and %s of this host. Namespace %q and policy \"xylem-stamps\" stay too, because they record and protect ownership",
+		r.reportMemberStays("in the member: %s and %s of this host. Namespace %q and policy \"xylem-stamps\" stay too, because they record and protect ownership",
 			text.Count(left.volumes, "volume"), text.Count(left.claims, "claim"), r.env.Namespace)
 		return nil
 	}
@@ -157,16 +157,16 @@ func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructure
 		return err == nil, err
 	}
 	if !command.Ours(now) {
-		r.stays("in the member: namespace %q, which this plugin did not create", now.Name)
+		r.reportMemberStays("in the member: namespace %q, which this plugin did not create", now.Name)
 		return false, nil
 	}
 	held, err := r.member.Holds(ctx, now.Name, r.hostID)
 	if err != nil {
-		r.stays("in the member: namespace %q, because its contents could not be listed (%v)", now.Name, err)
+		r.reportMemberStays("in the member: namespace %q, because its contents could not be listed (%v)", now.Name, err)
 		return false, nil
 	}
 	if len(held) > 0 {
-		r.stays("in the member: namespace %q, which contains objects that this plugin did not create (%s)", now.Name, shown(held))
+		r.reportMemberStays("in the member: namespace %q, which contains objects that this plugin did not create (%s)", now.Name, shownNames(held))
 		return false, nil
 	}
 	if err := client.IgnoreNotFound(r.member.Delete(ctx, now, client.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion})); err != nil {
@@ -175,7 +175,7 @@ func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructure
 	return true, nil
 }
 
-func (r *run) remove(ctx context.Context, obj *unstructured.Unstructured) error {
+func (r *run) removeObject(ctx context.Context, obj *unstructured.Unstructured) error {
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(obj.GroupVersionKind())
 	what := obj.GetKind() + " " + obj.GetName()
@@ -183,11 +183,11 @@ func (r *run) remove(ctx context.Context, obj *unstructured.Unstructured) error 
 		return err
 	}
 	if now.GetLabels()[v1alpha1.LabelManagedBy] == "Helm" {
-		r.stays("in the member: %s, which Helm manages (run helm uninstall)", what)
+		r.reportMemberStays("in the member: %s, which Helm manages (run helm uninstall)", what)
 		return nil
 	}
 	if !command.Xylems(now) {
-		r.stays("in the member: %s, which does not belong to Xylem because the label %s=%s is missing", what, command.LabelName, command.LabelNameValue)
+		r.reportMemberStays("in the member: %s, which does not belong to Xylem because the label %s=%s is missing", what, command.LabelName, command.LabelNameValue)
 		return nil
 	}
 	uid := now.GetUID()

@@ -26,8 +26,8 @@ type survey struct {
 	orphans        int32
 }
 
-// look reads the host's objects that belong to the member, without a cache.
-func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegistration) (*survey, error) {
+// surveyVolumes reads the host's objects that belong to the member, without a cache.
+func surveyVolumes(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegistration) (*survey, error) {
 	s := &survey{orphans: cr.Status.Volumes.Orphaned}
 	id := cr.Status.ClusterID
 	if id == "" {
@@ -63,8 +63,8 @@ func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegist
 	return s, nil
 }
 
-// fates describes what happens to each group of objects. It is pure.
-func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
+// describeFates describes what happens to each group of objects. It is pure.
+func (s *survey) describeFates(policy v1alpha1.DeregistrationPolicy) [][3]string {
 	stay := "stay in the member with their data; Xylem adopts them if you register the same cluster again"
 	claims := "keep their volumes, which become unreachable"
 	if policy == v1alpha1.DeregistrationDrain {
@@ -74,20 +74,20 @@ func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
 	var rows [][3]string
 	row := func(n int, what string, names []string, fate string) {
 		if n > 0 {
-			rows = append(rows, [3]string{fmt.Sprintf("%d %s", n, what), fate, shown(names)})
+			rows = append(rows, [3]string{fmt.Sprintf("%d %s", n, what), fate, shownNames(names)})
 		}
 	}
-	row(len(s.pods), "running Pods", keys(s.pods), "are evicted")
-	row(len(s.unbound), "unbound claims", keys(s.unbound), "are withdrawn, and can be placed in another member")
-	row(len(s.bound), "bound claims", keys(s.bound), claims)
-	row(len(s.volumes), "volumes", keys(s.volumes), stay)
+	row(len(s.pods), "running Pods", sortedKeys(s.pods), "are evicted")
+	row(len(s.unbound), "unbound claims", sortedKeys(s.unbound), "are withdrawn, and can be placed in another member")
+	row(len(s.bound), "bound claims", sortedKeys(s.bound), claims)
+	row(len(s.volumes), "volumes", sortedKeys(s.volumes), stay)
 	row(int(s.orphans), "orphaned volumes", nil, "stay in the member (kubectl describe clusterregistration lists them)")
 	return rows
 }
 
-func (s *survey) print(out io.Writer, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
+func (s *survey) printSurvey(out io.Writer, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
 	fmt.Fprintf(out, "Deregistering %q (cluster ID %s), policy %s:\n", cr.Name, orUnknown(cr.Status.ClusterID), policy)
-	rows := s.fates(policy)
+	rows := s.describeFates(policy)
 	if len(rows) == 0 {
 		fmt.Fprintln(out, "  the member has no objects of this host")
 		return nil
@@ -109,7 +109,7 @@ func orUnknown(id string) string {
 	return id
 }
 
-func keys[T any, P interface {
+func sortedKeys[T any, P interface {
 	*T
 	client.Object
 }](objects []T) []string {
@@ -120,7 +120,7 @@ func keys[T any, P interface {
 	return names
 }
 
-// shown returns the first few names.
-func shown(names []string) string {
+// shownNames returns the first few names.
+func shownNames(names []string) string {
 	return text.FirstNames(names, text.NamesListed, ", ")
 }

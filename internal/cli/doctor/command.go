@@ -2,15 +2,12 @@ package doctor
 
 import (
 	"context"
-	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
-	"github.com/xylem-io/xylem/internal/cli/doctor/judge"
-	"github.com/xylem-io/xylem/internal/cli/doctor/result"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // Exit codes other than 0. 0 means that doctor found no errors.
@@ -22,7 +19,7 @@ const (
 type options struct {
 	env      *command.Env
 	output   command.Output
-	way      collect.Way
+	way      Way
 	problems bool
 }
 
@@ -47,7 +44,7 @@ cluster admin of the host, you can check everything in the host.
 The exit code is 0 if there are no errors (warnings are possible), 1 if there are errors, and 2 if the host does not
 respond.
 
--o json and yaml print one object of ` + model.APIVersion + `, kind ` + result.Kind + `, with the fields findings (level, check, cluster, message,
+-o json and yaml print one object of ` + inspect.APIVersion + `, kind ` + Kind + `, with the fields findings (level, check, cluster, message,
 toDo), missing and counts. Later versions may add fields, but never rename fields or change their meaning.`,
 		Example: `  kubectl xylem doctor
   kubectl xylem doctor --problems
@@ -55,7 +52,7 @@ toDo), missing and counts. Later versions may add fields, but never rename field
   kubectl xylem doctor -o json | jq -r '.findings[] | select(.level == "Error") | .message'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			checkup, err := o.run(c.Context())
+			checkup, err := o.printCheckup(c.Context())
 			switch {
 			case err != nil:
 				return command.Coded{Code: codeUnchecked, Err: err}
@@ -72,35 +69,39 @@ toDo), missing and counts. Later versions may add fields, but never rename field
 }
 
 // AddWayFlags adds the flags that select how to connect to members.
-func AddWayFlags(c *cobra.Command, way *collect.Way) {
+func AddWayFlags(c *cobra.Command, way *Way) {
 	c.Flags().BoolVar(&way.HostOnly, "host-only", false, "Do not use the registrations' kubeconfigs to connect to members.")
 	way.AddFlags(c.Flags(), "Your own kubeconfig for a member.")
 }
 
-// Examine checks the installation.
-func Examine(ctx context.Context, env *command.Env, way collect.Way) (*result.Checkup, error) {
-	f, err := collect.Facts(ctx, env, way)
+// ExamineInstallation checks the installation.
+func ExamineInstallation(ctx context.Context, env *command.Env, way Way) (*Checkup, error) {
+	f, err := collectFacts(ctx, env, way)
 	if err != nil {
 		return nil, err
 	}
 	f.Version = command.Version
-	return judge.Of(f)
+	return judgeFacts(f)
 }
 
-func (o *options) run(ctx context.Context) (*result.Checkup, error) {
+func (o *options) printCheckup(ctx context.Context) (*Checkup, error) {
 	if err := o.output.Validate(); err != nil {
 		return nil, err
 	}
-	checkup, err := Examine(ctx, o.env, o.way)
+	checkup, err := ExamineInstallation(ctx, o.env, o.way)
 	if err != nil {
 		return nil, err
 	}
 	if o.output.Format != "" {
 		return checkup, o.output.Print(o.env.MachineOut(), checkup)
 	}
-	fmt.Fprint(o.env.Out, page{paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), problems: o.problems}.print(checkup))
+	page{inspect.PageOfCommand(o.env), o.problems}.printCheckup(checkup)
 	return checkup, nil
 }
 
-// Text returns a checkup as text for a file.
-func Text(checkup *result.Checkup) string { return page{}.print(checkup) }
+// CheckupText returns a checkup as text for a file.
+func CheckupText(checkup *Checkup) string {
+	var out strings.Builder
+	page{Page: inspect.Page{Out: &out}}.printCheckup(checkup)
+	return out.String()
+}

@@ -4,18 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/result"
-	"github.com/xylem-io/xylem/internal/cli/tree/render"
-	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
 // page prints a checkup as text.
 type page struct {
-	paint command.Paint
-	// width is the width of the terminal in characters; 0 means unlimited.
-	width int
+	inspect.Page
 	// problems omits findings that are OK.
 	problems bool
 }
@@ -23,75 +18,56 @@ type page struct {
 // mark formats a level: as wide as the longest one, with two spaces on each side.
 const mark = "  %-7s  "
 
-func (p page) print(c *result.Checkup) string {
-	var out strings.Builder
-	cluster := "-"
+func (p page) printCheckup(c *Checkup) {
+	cluster, printed := "-", false
 	for _, f := range c.Findings {
-		if p.problems && f.Level == result.OK {
+		if p.problems && f.Level == OK {
 			continue
 		}
 		if f.Cluster != cluster {
 			cluster = f.Cluster
-			p.heading(&out, cluster)
+			p.printHeading(cluster)
 		}
-		p.finding(&out, f)
+		p.printFinding(f)
+		printed = true
 	}
 	for i, m := range c.Missing {
 		if i == 0 {
-			fmt.Fprintf(&out, "%s\n", p.paint.Strong("Not checked"))
+			fmt.Fprintln(p.Out, p.Paint.Strong("Not checked"))
+			printed = true
 		}
 		where := ""
 		if m.Cluster != "" {
 			where = " in " + m.Cluster
 		}
-		p.paragraph(&out, "  ", nil, m.What+where+": "+m.Why)
+		p.Paragraph("  ", nil, nil, m.What+where+": "+m.Why)
 	}
-	if out.Len() > 0 {
-		fmt.Fprintln(&out)
+	if printed {
+		fmt.Fprintln(p.Out)
 	}
-	fmt.Fprintf(&out, "%d ok, %s, %s\n", c.Counts.OK, text.Count(c.Counts.Warnings, "warning"), text.Count(c.Counts.Errors, "error"))
-	return out.String()
+	fmt.Fprintf(p.Out, "%d ok, %s, %s\n", c.Counts.OK, text.Count(c.Counts.Warnings, "warning"), text.Count(c.Counts.Errors, "error"))
 }
 
-func (p page) heading(out *strings.Builder, cluster string) {
+func (p page) printHeading(cluster string) {
 	name := "Host"
 	if cluster != "" {
 		name = "Member " + cluster
 	}
-	fmt.Fprintln(out, p.paint.Strong(name))
+	fmt.Fprintln(p.Out, p.Paint.Strong(name))
 }
 
-func (p page) finding(out *strings.Builder, f result.Finding) {
+func (p page) printFinding(f Finding) {
 	level := fmt.Sprintf(mark, strings.ToLower(string(f.Level)))
-	paint := p.paint.Good
+	paint := p.Paint.Good
 	switch f.Level {
-	case result.OK:
-	case result.Warning:
-		paint = p.paint.Doubtful
-	case result.Error:
-		paint = p.paint.Bad
+	case OK:
+	case Warning:
+		paint = p.Paint.Doubtful
+	case Error:
+		paint = p.Paint.Bad
 	}
-	p.paragraph(out, level, paint, diagnose.Ended(f.Message))
+	p.Paragraph(level, paint, nil, inspect.EndSentence(f.Message))
 	if f.ToDo != "" {
-		p.paragraph(out, strings.Repeat(" ", len(level)), nil, "To do: "+diagnose.Ended(f.ToDo))
-	}
-}
-
-// paragraph prints a message within the width. Its first line begins with lead, colored by paint if
-// that is set.
-func (p page) paragraph(out *strings.Builder, lead string, paint func(string) string, message string) {
-	width := p.width
-	if width > 0 {
-		width = max(width-len(lead), 20)
-	}
-	for i, line := range render.Wrap(message, width) {
-		shown := lead
-		switch {
-		case i > 0:
-			shown = strings.Repeat(" ", len(lead))
-		case paint != nil:
-			shown = paint(lead)
-		}
-		fmt.Fprintln(out, shown+line)
+		p.Paragraph(strings.Repeat(" ", len(level)), nil, nil, "To do: "+inspect.EndSentence(f.ToDo))
 	}
 }

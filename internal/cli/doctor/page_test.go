@@ -1,24 +1,24 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xylem-io/xylem/internal/cli/doctor/result"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 func TestPage(t *testing.T) {
-	c := &result.Checkup{
-		Findings: []result.Finding{
-			{Level: result.OK, Check: result.CheckKubernetes, Message: "the host runs Kubernetes v1.36.3"},
-			{Level: result.Warning, Check: result.CheckClock, Message: "the clock is wrong", ToDo: "Set it"},
-			{Level: result.OK, Check: result.CheckConnection, Cluster: "a", Message: "it responds"},
-			{Level: result.Error, Check: result.CheckRights, Cluster: "b", Message: "a role is missing.", ToDo: "Grant it"},
+	c := &Checkup{
+		Findings: []Finding{
+			{Level: OK, Check: CheckKubernetes, Message: "the host runs Kubernetes v1.36.3"},
+			{Level: Warning, Check: CheckClock, Message: "the clock is wrong", ToDo: "Set it"},
+			{Level: OK, Check: CheckConnection, Cluster: "a", Message: "it responds"},
+			{Level: Error, Check: CheckRights, Cluster: "b", Message: "a role is missing.", ToDo: "Grant it"},
 		},
-		Missing: []model.Missing{{What: "Secrets", Cluster: "b", Why: "forbidden"}, {What: "PersistentVolumes", Why: "forbidden"}},
-		Counts:  result.Counts{OK: 2, Warnings: 1, Errors: 1},
+		Missing: []inspect.Missing{{What: "Secrets", Cluster: "b", Why: "forbidden"}, {What: "PersistentVolumes", Why: "forbidden"}},
+		Counts:  Counts{OK: 2, Warnings: 1, Errors: 1},
 	}
 	for name, tc := range map[string]struct {
 		page page
@@ -39,7 +39,7 @@ Not checked
 
 2 ok, 1 warning, 1 error
 `},
-		"problems, on a narrow terminal": {page{problems: true, width: 30}, `Host
+		"problems, on a narrow terminal": {page{Page: inspect.Page{Width: 30}, problems: true}, `Host
   warning  the clock is wrong.
            To do: Set it.
 Member b
@@ -53,12 +53,19 @@ Not checked
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.page.print(c)); diff != "" {
+			if diff := cmp.Diff(tc.want, printed(tc.page, c)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	if got := (page{problems: true}).print(&result.Checkup{Counts: result.Counts{OK: 3}}); got != "3 ok, 0 warnings, 0 errors\n" {
+	if got := printed(page{problems: true}, &Checkup{Counts: Counts{OK: 3}}); got != "3 ok, 0 warnings, 0 errors\n" {
 		t.Errorf("got %q, want only the counts", got)
 	}
+}
+
+func printed(p page, c *Checkup) string {
+	var out strings.Builder
+	p.Out = &out
+	p.printCheckup(c)
+	return out.String()
 }

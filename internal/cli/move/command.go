@@ -9,11 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/move/host"
-	"github.com/xylem-io/xylem/internal/cli/move/olddisks"
-	"github.com/xylem-io/xylem/internal/cli/move/plan"
-	"github.com/xylem-io/xylem/internal/cli/move/record"
-	"github.com/xylem-io/xylem/internal/cli/move/run"
+	"github.com/xylem-io/xylem/internal/cli/move/objects"
 	"github.com/xylem-io/xylem/internal/cli/move/transfer"
 )
 
@@ -23,13 +19,13 @@ const DefaultImage = "docker.io/library/debian:13.2-slim"
 
 // options contains the flags, and the client of the run.
 type options struct {
-	run.Options
+	Options
 	env *command.Env
 
 	undo, deleteOld bool
 	timeout         time.Duration
 	ordinal         int
-	host            *host.Client
+	host            *objects.Client
 }
 
 // NewCommand creates the move command.
@@ -45,11 +41,11 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newClaim(env), newStatefulSet(env))
+	c.AddCommand(newMoveOfClaim(env), newStatefulSet(env))
 	return c
 }
 
-func newClaim(env *command.Env) *cobra.Command {
+func newMoveOfClaim(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
 		Use:   "pvc NAME --to MEMBER",
@@ -69,17 +65,17 @@ func newClaim(env *command.Env) *cobra.Command {
 			"  kubectl xylem move pvc orders-db --delete-source -n shop",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.open(); err != nil {
+			if err := o.openHost(); err != nil {
 				return err
 			}
-			return o.do(c.Context(), args)
+			return o.moveClaims(c.Context(), args)
 		},
 	}
-	o.addFlags(c)
+	o.addMoveFlags(c)
 	return c
 }
 
-func (o *options) addFlags(c *cobra.Command) {
+func (o *options) addMoveFlags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&o.To, "to", "", "Name of the ClusterRegistration of the member to move the data to.")
 	flags.BoolVar(&o.undo, "undo", false, "Switch the claim back to its old disk. This destroys the copy, unless Pods may have written to it, the old disk was deleted, or the host or a member was restored from a backup after the move began.")
@@ -96,8 +92,8 @@ func (o *options) addFlags(c *cobra.Command) {
 	o.DryRun.AddFlag(c, "print the plan and check the prerequisites, without making changes.", "also let the host validate the first writes.")
 }
 
-// open validates the flags, and creates the client.
-func (o *options) open() error {
+// openHost validates the flags, and creates the client.
+func (o *options) openHost() error {
 	switch {
 	case o.undo && o.deleteOld:
 		return errors.New("--undo and --delete-source cannot be used together: one needs the disk that the other destroys")
@@ -121,19 +117,19 @@ func (o *options) open() error {
 	if err != nil {
 		return fmt.Errorf("find the namespace (--namespace): %w", err)
 	}
-	o.host = &host.Client{Cluster: cluster, Env: o.env, Namespace: namespace, Timeout: o.timeout}
-	o.ID, o.Shell = record.NewID(), transfer.Shell{Config: cluster.Config, Namespace: namespace}
+	o.host = &objects.Client{Cluster: cluster, Env: o.env, Namespace: namespace, Timeout: o.timeout}
+	o.ID, o.Shell = objects.NewMoveID(), transfer.Shell{Config: cluster.Config, Namespace: namespace}
 	return nil
 }
 
-// do runs the command for each claim, one after another.
-func (o *options) do(ctx context.Context, claims []string) error {
-	act := run.Move
+// moveClaims runs the command for each claim, one after another.
+func (o *options) moveClaims(ctx context.Context, claims []string) error {
+	act := Move
 	switch {
 	case o.undo:
-		act = run.Undo
+		act = Undo
 	case o.deleteOld:
-		act = olddisks.Destroy
+		act = DestroyOldDisks
 	}
 	idle := 0
 	for i, name := range claims {
@@ -142,8 +138,8 @@ func (o *options) do(ctx context.Context, claims []string) error {
 		case err == nil:
 		case len(claims) == 1:
 			return err
-		case errors.As(err, &plan.NothingToDo{}):
-			o.host.Report("Nothing to do for claim %q: %v", name, err)
+		case errors.As(err, &NothingToDo{}):
+			o.host.ReportLine("Nothing to do for claim %q: %v", name, err)
 			if idle++; idle == len(claims) {
 				return err
 			}

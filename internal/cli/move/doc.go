@@ -24,9 +24,11 @@
 //   - Both PersistentVolumes in the host have policy Retain before the claim is deleted, and the
 //     old volume keeps that policy.
 //
-// Package run contains the sequence of a move. It uses the packages plan (checks before the first
-// write), record (the durable state), storage (claims and volumes), mover (the two Pods) and
-// transfer (the data). Package host is the client that they share.
+// move.go contains the sequence of a move. Each step starts from the record and from the current
+// objects in the host, so another run can continue after a run ends at any write. Before the first
+// write, plan.go checks everything that the move needs. destroy.go destroys the disks that finished
+// moves kept, but none while the claim may have lost its current disk. Package objects contains what a
+// move writes, and package transfer copies the data.
 //
 // The labels and annotations of a move have the prefix move.xylem.io/, because only the manager can
 // write keys with the prefix xylem.io/. No controller reads labels or annotations with the prefix

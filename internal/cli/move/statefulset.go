@@ -38,27 +38,27 @@ func newStatefulSet(env *command.Env) *cobra.Command {
 			if c.Flags().Changed("ordinal") && o.ordinal < 0 {
 				return errors.New("--ordinal is out of range: use 0 or more")
 			}
-			if err := o.open(); err != nil {
+			if err := o.openHost(); err != nil {
 				return err
 			}
-			claims, err := o.claims(c.Context(), args[0], c.Flags().Changed("ordinal"))
+			claims, err := o.claimsToMove(c.Context(), args[0], c.Flags().Changed("ordinal"))
 			if err != nil {
 				return err
 			}
-			return o.do(c.Context(), claims)
+			return o.moveClaims(c.Context(), claims)
 		},
 	}
-	o.addFlags(c)
+	o.addMoveFlags(c)
 	c.Flags().IntVar(&o.ordinal, "ordinal", 0, "Move only the claims of the Pod with this ordinal. Default: the claims of all Pods.")
 	return c
 }
 
-// claims returns the names of a StatefulSet's existing claims, in the order of its Pods.
-func (o *options) claims(ctx context.Context, name string, one bool) ([]string, error) {
+// claimsToMove returns the names of a StatefulSet's existing claims, in the order of its Pods.
+func (o *options) claimsToMove(ctx context.Context, name string, one bool) ([]string, error) {
 	set, err := index.Find[appsv1.StatefulSet](ctx, o.host, client.ObjectKey{Namespace: o.host.Namespace, Name: name})
 	switch {
 	case err != nil:
-		return nil, o.host.Explain(err)
+		return nil, o.host.ExplainHostError(err)
 	case set == nil:
 		return nil, fmt.Errorf("no StatefulSet %q in namespace %q. `kubectl get statefulsets -n %s` lists the StatefulSets", name, o.host.Namespace, o.host.Namespace)
 	}
@@ -67,9 +67,9 @@ func (o *options) claims(ctx context.Context, name string, one bool) ([]string, 
 	}
 	var claims corev1.PersistentVolumeClaimList
 	if err := o.host.List(ctx, &claims, client.InNamespace(o.host.Namespace)); err != nil {
-		return nil, o.host.Explain(fmt.Errorf("list claims: %w", err))
+		return nil, o.host.ExplainHostError(fmt.Errorf("list claims: %w", err))
 	}
-	names := claimsOf(set, claims.Items, o.ordinal, one)
+	names := claimsOfStatefulSet(set, claims.Items, o.ordinal, one)
 	if len(names) == 0 {
 		return nil, fmt.Errorf("StatefulSet %q has no claims to move in namespace %q", name, o.host.Namespace)
 	}
@@ -95,9 +95,9 @@ func scaledDown(set *appsv1.StatefulSet, ordinal int, one bool) error {
 	return nil
 }
 
-// claimsOf returns the names of a StatefulSet's claims, in the order of its Pods and templates.
+// claimsOfStatefulSet returns the names of a StatefulSet's claims, in the order of its Pods and templates.
 // They include the claims of Pods that existed before the StatefulSet was scaled down.
-func claimsOf(set *appsv1.StatefulSet, claims []corev1.PersistentVolumeClaim, ordinal int, one bool) []string {
+func claimsOfStatefulSet(set *appsv1.StatefulSet, claims []corev1.PersistentVolumeClaim, ordinal int, one bool) []string {
 	type member struct {
 		ordinal, template int
 		name              string

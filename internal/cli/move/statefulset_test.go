@@ -26,10 +26,10 @@ func TestStatefulSet(t *testing.T) {
 	for _, name := range []string{"data-db-0", "wal-db-0", "data-db-10", "data-db-2", "data-db-x", "data-db-02", "data-other-1", "data-db", "wal-db--1"} {
 		claims = append(claims, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	if diff := cmp.Diff([]string{"wal-db-0", "data-db-0", "data-db-2", "data-db-10"}, claimsOf(set(0, 0), claims, 0, false)); diff != "" {
+	if diff := cmp.Diff([]string{"wal-db-0", "data-db-0", "data-db-2", "data-db-10"}, claimsOfStatefulSet(set(0, 0), claims, 0, false)); diff != "" {
 		t.Errorf("all claims, -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"data-db-2"}, claimsOf(set(0, 0), claims, 2, true)); diff != "" {
+	if diff := cmp.Diff([]string{"data-db-2"}, claimsOfStatefulSet(set(0, 0), claims, 2, true)); diff != "" {
 		t.Errorf("claims of one Pod, -want +got:\n%s", diff)
 	}
 	deletes := set(0, 0)

@@ -15,9 +15,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/register/connecting"
-	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
-	"github.com/xylem-io/xylem/internal/cli/register/specflags"
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
@@ -38,10 +35,10 @@ const (
 
 // run is one run of the command.
 type run struct {
-	memberpart.Part
+	memberPart
 	output command.Output
 	admin  command.Member
-	spec   specflags.Spec
+	spec   specFlags
 
 	name, server, serverName string
 	dry                      command.DryRun
@@ -72,7 +69,7 @@ var partUsage = map[string]string{
 
 // NewCommand creates the register command.
 func NewCommand(env *command.Env) *cobra.Command {
-	r := &run{Part: memberpart.Part{Env: env}, with: map[string]*bool{}}
+	r := &run{memberPart: memberPart{Env: env}, with: map[string]*bool{}}
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
 		Short: "Register a cluster as a member, or repair a registration and rotate its token",
@@ -96,7 +93,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Args: cobra.MatchAll(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.name = args[0]
-			return r.do(c.Context())
+			return r.registerMember(c.Context())
 		},
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
@@ -109,7 +106,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	for part, usage := range partUsage {
 		r.with[part] = flags.Bool("with-"+part, false, usage)
 	}
-	r.shared.addFlags(flags)
+	r.shared.addSharingFlags(flags)
 	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("Lifetime of each token, from %s to %s. The manager renews a token well before it expires.", shortest, longest))
 	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials in a Secret that this command did not create.")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait for the manager to connect.")
@@ -120,7 +117,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	return c
 }
 
-func (r *run) validate() error {
+func (r *run) validateFlags() error {
 	switch {
 	case len(r.name) > nameLimit || len(validation.IsDNS1123Subdomain(r.name)) > 0:
 		return fmt.Errorf("%q is not a valid registration name: use at most %d lower-case letters, digits, '-' and '.', and begin and end with a letter or digit", r.name, nameLimit)
@@ -134,14 +131,14 @@ func (r *run) validate() error {
 		return fmt.Errorf("the command can create only ServiceAccount \"%s/%s\" in a member. To use another name or namespace, install the chart xylem-member in the member, and specify --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
 	}
-	if r.Prepared && r.shared.requested() {
+	if r.Prepared && r.shared.sharingRequested() {
 		return fmt.Errorf("--%s cannot be combined with --member-prepared, which creates nothing in the member. Instead, set shared.drivers in the values of the chart xylem-member", flagDriver)
 	}
-	if parts := r.parts(); r.Prepared && len(parts) > 0 {
+	if parts := r.describeParts(); r.Prepared && len(parts) > 0 {
 		return fmt.Errorf("--with-%s cannot be combined with --member-prepared, which creates nothing in the member. Instead, set %s.enabled in the values of the chart xylem-member",
 			strings.Join(parts, ", --with-"), strings.Join(parts, ".enabled, "))
 	}
-	return errors.Join(r.shared.validate(), r.dry.Validate(), r.validatePrint(), r.spec.Validate(), r.output.Validate())
+	return errors.Join(r.shared.validateSharing(), r.dry.Validate(), r.validatePrint(), r.spec.Validate(), r.output.Validate())
 }
 
 func (r *run) validatePrint() error {
@@ -158,19 +155,19 @@ func (r *run) validatePrint() error {
 	return nil
 }
 
-func (r *run) do(ctx context.Context) error {
-	if err := r.validate(); err != nil {
+func (r *run) registerMember(ctx context.Context) error {
+	if err := r.validateFlags(); err != nil {
 		return err
 	}
 	admin, err := r.admin.Config(r.Env)
 	if err != nil {
 		return err
 	}
-	if r.Way, err = memberpart.WayFrom(admin, r.server, r.serverName); err != nil {
+	if r.Way, err = memberWayFrom(admin, r.server, r.serverName); err != nil {
 		return err
 	}
 	if r.dry == command.DryRunClient {
-		if err := r.plan("HOST-CLUSTER-ID"); err != nil {
+		if err := r.planRegistration("HOST-CLUSTER-ID"); err != nil {
 			return err
 		}
 		if !r.Prepared {
@@ -187,56 +184,56 @@ func (r *run) do(ctx context.Context) error {
 	if r.Member, err = r.Env.NewCluster(admin); err != nil {
 		return err
 	}
-	if err := r.check(ctx); err != nil {
+	if err := r.checkClusters(ctx); err != nil {
 		return err
 	}
 	if r.dry == command.DryRunServer {
 		return r.printPlan()
 	}
-	if r.Way.Loopback() {
+	if r.Way.UsesLoopback() {
 		fmt.Fprintf(r.Env.ErrOut, "note: %s is a loopback address, at which a manager in a Pod cannot reach the member. Specify another address with --member-server\n", r.Way.Server)
 	}
-	cr, err := r.register(ctx)
+	cr, err := r.createAllObjects(ctx)
 	if err != nil {
 		if r.connected {
 			return fmt.Errorf("%w\nNothing was undone, because the member is connected. Run this command again, or remove the member with `kubectl xylem deregister %s`", err, r.name)
 		}
-		return r.Journal.Rollback(ctx, err)
+		return r.Journal.RollBackChanges(ctx, err)
 	}
-	return r.report(ctx, cr)
+	return r.reportConnected(ctx, cr)
 }
 
-// plan determines the objects to create in the member. The account is only for this host, unless
+// planRegistration determines the objects to create in the member. The account is only for this host, unless
 // the member is prepared.
-func (r *run) plan(hostID string) (err error) {
+func (r *run) planRegistration(hostID string) (err error) {
 	if r.Prepared {
 		return nil
 	}
 	r.Account = command.HostAccount(hostID)
-	r.Objects, err = config.MemberFor(r.Account, r.parts()...)
-	if err != nil || !r.shared.requested() {
+	r.Objects, err = config.MemberFor(r.Account, r.describeParts()...)
+	if err != nil || !r.shared.sharingRequested() {
 		return err
 	}
 	return config.Share(r.Objects, r.shared.drivers, r.shared.secrets)
 }
 
-// parts returns the optional permissions that the user requested.
-func (r *run) parts() []string {
+// describeParts returns the optional permissions that the user requested.
+func (r *run) describeParts() []string {
 	return slices.DeleteFunc(slices.Clone(config.Parts), func(part string) bool {
 		if part == config.PartShared {
-			return !r.shared.requested()
+			return !r.shared.sharingRequested()
 		}
 		return !*r.with[part]
 	})
 }
 
-// check reads the IDs of both clusters, and checks the user's permissions in them.
-func (r *run) check(ctx context.Context) error {
+// checkClusters reads the IDs of both clusters, and checks the user's permissions in them.
+func (r *run) checkClusters(ctx context.Context) error {
 	hostID, err := r.host.ID(ctx)
 	if err != nil {
 		return command.Explain("the host", r.host.Config, err)
 	}
-	if err := r.plan(hostID); err != nil {
+	if err := r.planRegistration(hostID); err != nil {
 		return err
 	}
 	if r.MemberID, err = r.Member.ID(ctx); err != nil {
@@ -248,7 +245,7 @@ func (r *run) check(ctx context.Context) error {
 	if err := r.RefuseHosts(ctx); err != nil {
 		return err
 	}
-	if err := r.look(ctx); err != nil {
+	if err := r.readRegistration(ctx); err != nil {
 		return err
 	}
 	r.adviseOnNamespaces(ctx)
@@ -260,20 +257,20 @@ func (r *run) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.write(ctx, empty, true)
+	return r.writeHostObjects(ctx, empty, true)
 }
 
-// register creates all objects, and records them in the journal.
-func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
-	if err := r.Prepare(ctx); err != nil {
+// createAllObjects creates all objects, and records them in the journal.
+func (r *run) createAllObjects(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
+	if err := r.PrepareObjects(ctx); err != nil {
 		return nil, err
 	}
-	token, err := r.Request(ctx)
+	token, err := r.RequestToken(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if r.server == "" { // only the manager needs to reach an address from --member-server
-		if err := r.Verify(ctx, token); err != nil {
+		if err := r.VerifyCredentials(ctx, token); err != nil {
 			return nil, err
 		}
 	}
@@ -281,11 +278,11 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := r.write(ctx, kubeconfig, false); err != nil {
+	if err := r.writeHostObjects(ctx, kubeconfig, false); err != nil {
 		return nil, err
 	}
-	w := connecting.Wait{Env: r.Env, Host: r.host, Name: r.name, First: r.before == nil, Timeout: r.timeout}
-	cr, connected, err := w.Ready(ctx, token)
+	w := connectionWait{Env: r.Env, Host: r.host, Name: r.name, First: r.before == nil, Timeout: r.timeout}
+	cr, connected, err := w.AwaitReady(ctx, token)
 	r.connected = connected
 	return cr, err
 }

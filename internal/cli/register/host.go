@@ -18,13 +18,12 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
-// look reads the registration's objects in the host, and returns an error if the run cannot
+// readRegistration reads the registration's objects in the host, and returns an error if the run cannot
 // succeed.
-func (r *run) look(ctx context.Context) error {
+func (r *run) readRegistration(ctx context.Context) error {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.host.List(ctx, &list); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -66,7 +65,7 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 		name = r.before.Spec.KubeconfigSecretRef.Name
 	}
 	r.secret = &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: r.Env.Namespace, Name: name}}
-	if other := userOf(all, name, r.name); other != "" {
+	if other := userOfConfig(all, name, r.name); other != "" {
 		return fmt.Errorf("registration %q uses Secret \"%s/%s\", which this command would overwrite. Choose another name, or let the two registrations use different Secrets (spec.kubeconfigSecretRef)", other, r.Env.Namespace, name)
 	}
 	var there corev1.Secret
@@ -95,9 +94,9 @@ func (r *run) mayOverwrite() error {
 	return fmt.Errorf("this command did not create Secret \"%s/%s\", which contains the credentials of registration %q. Write new credentials to the Secret yourself, or "+instead, namespace, name, r.name)
 }
 
-// userOf returns the name of a registration, other than the given one, that uses a Secret.
+// userOfConfig returns the name of a registration, other than the given one, that uses a Secret.
 // It is pure.
-func userOf(all []v1alpha1.ClusterRegistration, secret, than string) string {
+func userOfConfig(all []v1alpha1.ClusterRegistration, secret, than string) string {
 	for i := range all {
 		if all[i].Name != than && all[i].Spec.KubeconfigSecretRef.Name == secret {
 			return all[i].Name
@@ -121,15 +120,15 @@ func (r *run) registration() *v1alpha1.ClusterRegistration {
 	return cr
 }
 
-// filled returns the Secret with the manager's kubeconfig.
-func (r *run) filled(kubeconfig []byte) *corev1.Secret {
+// filledRegistration returns the Secret with the manager's kubeconfig.
+func (r *run) filledRegistration(kubeconfig []byte) *corev1.Secret {
 	secret := r.secret.DeepCopy()
 	if r.secretBefore != nil {
 		r.secretBefore.DeepCopyInto(secret)
 		secret.TypeMeta = r.secret.TypeMeta
 	}
-	secret.Labels = with(secret.Labels, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
-	secret.Annotations = with(secret.Annotations, v1alpha1.AnnotationTokenLifetime, r.Lifetime.String())
+	secret.Labels = withDefaults(secret.Labels, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
+	secret.Annotations = withDefaults(secret.Annotations, v1alpha1.AnnotationTokenLifetime, r.Lifetime.String())
 	secret.Data = maps.Clone(secret.Data)
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
@@ -138,7 +137,7 @@ func (r *run) filled(kubeconfig []byte) *corev1.Secret {
 	return secret
 }
 
-func with(m map[string]string, key, value string) map[string]string {
+func withDefaults(m map[string]string, key, value string) map[string]string {
 	if m = maps.Clone(m); m == nil {
 		m = map[string]string{}
 	}
@@ -146,9 +145,9 @@ func with(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// write creates or changes both objects in the host. If dry is set, the host only validates
+// writeHostObjects creates or changes both objects in the host. If dry is set, the host only validates
 // them.
-func (r *run) write(ctx context.Context, kubeconfig []byte, dry bool) error {
+func (r *run) writeHostObjects(ctx context.Context, kubeconfig []byte, dry bool) error {
 	if err := r.writeSecret(ctx, kubeconfig, dry); err != nil {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("write Secret \"%s/%s\": %w", r.secret.Namespace, r.secret.Name, err))
 	}
@@ -159,15 +158,15 @@ func (r *run) write(ctx context.Context, kubeconfig []byte, dry bool) error {
 }
 
 func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) error {
-	secret := r.filled(kubeconfig)
+	secret := r.filledRegistration(kubeconfig)
 	if r.secretBefore == nil {
 		write := func() error { return r.host.Create(ctx, secret, command.CreateOptions(dry)...) }
 		if dry {
 			return write()
 		}
 		by := fmt.Sprintf("kubectl -n %s delete secret %s", secret.Namespace, secret.Name)
-		return r.Journal.Do(memberpart.Step{What: "Secret " + secret.Name, By: by, Undo: func(ctx context.Context) (bool, error) {
-			return r.Unmake(ctx, r.host, secret)
+		return r.Journal.DoAndRemember(undoStep{What: "Secret " + secret.Name, By: by, Undo: func(ctx context.Context) (bool, error) {
+			return r.UndoCreation(ctx, r.host, secret)
 		}}, write)
 	}
 	write := func() error {
@@ -178,7 +177,7 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 	if dry {
 		return write()
 	}
-	return r.Journal.Do(memberpart.Step{
+	return r.Journal.DoAndRemember(undoStep{
 		What: "the new kubeconfig in Secret " + secret.Name, By: "register again with a working kubeconfig",
 		Undo: func(ctx context.Context) (bool, error) { return r.restoreSecret(ctx, kubeconfig) },
 	}, write)
@@ -192,18 +191,18 @@ func (r *run) restoreSecret(ctx context.Context, written []byte) (bool, error) {
 		return false, err
 	}
 	if now.UID != r.secretBefore.UID {
-		return false, memberpart.ErrMeanwhile
+		return false, errChangedMeanwhile
 	}
 	held := now.Data[v1alpha1.KubeconfigKey]
 	if bytes.Equal(held, r.secretBefore.Data[v1alpha1.KubeconfigKey]) {
 		return false, nil
 	}
 	if !bytes.Equal(held, written) {
-		return false, memberpart.ErrMeanwhile
+		return false, errChangedMeanwhile
 	}
 	was := now.DeepCopy()
 	was.Labels, was.Annotations, was.Data = r.secretBefore.Labels, r.secretBefore.Annotations, r.secretBefore.Data
-	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
+	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), FieldOwner)
 }
 
 // againstManager is the backoff after conflicts, in all about five seconds. The manager writes the status several
@@ -217,9 +216,9 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 		if dry {
 			return write()
 		}
-		return r.Journal.Do(memberpart.Step{
+		return r.Journal.DoAndRemember(undoStep{
 			What: "registration " + r.name, By: "kubectl delete clusterregistration " + r.name,
-			Undo: func(ctx context.Context) (bool, error) { return r.withdraw(ctx, cr) },
+			Undo: func(ctx context.Context) (bool, error) { return r.withdrawRegistration(ctx, cr) },
 		}, write)
 	}
 	if equality.Semantic.DeepEqual(r.before.Spec, cr.Spec) {
@@ -234,7 +233,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 				return err
 			}
 			if now.UID != r.before.UID || !equality.Semantic.DeepEqual(now.Spec, r.before.Spec) {
-				return memberpart.ErrMeanwhile
+				return errChangedMeanwhile
 			}
 			cr = now.DeepCopy()
 			cr.Spec = *wanted
@@ -244,7 +243,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 	if dry {
 		return write()
 	}
-	return r.Journal.Do(memberpart.Step{
+	return r.Journal.DoAndRemember(undoStep{
 		What: "the changes to registration " + r.name, By: "kubectl edit clusterregistration " + r.name,
 		Undo: func(ctx context.Context) (bool, error) { return r.restoreRegistration(ctx, wanted) },
 	}, write)
@@ -257,25 +256,25 @@ func (r *run) restoreRegistration(ctx context.Context, written *v1alpha1.Cluster
 	}
 	switch {
 	case now.UID != r.before.UID:
-		return false, memberpart.ErrMeanwhile
+		return false, errChangedMeanwhile
 	case equality.Semantic.DeepEqual(now.Spec, r.before.Spec):
 		return false, nil
 	case !equality.Semantic.DeepEqual(&now.Spec, written):
-		return false, memberpart.ErrMeanwhile
+		return false, errChangedMeanwhile
 	}
 	was := now.DeepCopy()
 	was.Spec = r.before.Spec
-	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
+	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), FieldOwner)
 }
 
-// withdraw deletes a registration that this run has created, and waits until it is deleted, because
+// withdrawRegistration deletes a registration that this run has created, and waits until it is deleted, because
 // the manager needs the Secret until then.
-func (r *run) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
-	did, err := r.Unmake(ctx, r.host, cr)
+func (r *run) withdrawRegistration(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
+	did, err := r.UndoCreation(ctx, r.host, cr)
 	if err != nil || !did {
 		return did, err
 	}
-	return true, memberpart.Patiently(ctx, func(ctx context.Context) (bool, error) {
+	return true, retryPatiently(ctx, func(ctx context.Context) (bool, error) {
 		var now v1alpha1.ClusterRegistration
 		err := r.host.Get(ctx, client.ObjectKeyFromObject(cr), &now)
 		if apierrors.IsNotFound(err) || err == nil && now.UID != cr.UID {

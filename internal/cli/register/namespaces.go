@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/xylem-io/xylem/internal/cli/register/specflags"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/text"
 )
@@ -29,7 +28,7 @@ func (r *run) adviseOnNamespaces(ctx context.Context) {
 	}
 	var list corev1.NamespaceList
 	if err := r.host.List(ctx, &list); err != nil {
-		fmt.Fprintf(r.Env.ErrOut, "note: could not list the host's namespaces to check --%s: %v\n", specflags.FlagNamespaces, err)
+		fmt.Fprintf(r.Env.ErrOut, "note: could not list the host's namespaces to check --%s: %v\n", FlagNamespaces, err)
 		return
 	}
 	cr := r.registration()

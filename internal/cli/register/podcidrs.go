@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
-	"github.com/xylem-io/xylem/internal/cli/register/specflags"
 )
 
 // adviseOnPodCIDRs reports that the host does not show the Pod IPs of a member whose registration
@@ -22,9 +20,9 @@ func (r *run) adviseOnPodCIDRs(ctx context.Context, cr *v1alpha1.ClusterRegistra
 	var nodes corev1.NodeList
 	proposal := v1alpha1.AllPodCIDRs
 	if err := r.Member.List(ctx, &nodes); err == nil {
-		if ranges := memberpart.PodCIDRsOf(nodes.Items); len(ranges) > 0 {
+		if ranges := podCIDRsOfNodes(nodes.Items); len(ranges) > 0 {
 			proposal = strings.Join(ranges, ",")
 		}
 	}
-	fmt.Fprintf(r.Env.ErrOut, "note: the host does not show the Pod IPs of this member. If the host's network can reach the member's Pods, run the command again with --%s=%s\n", specflags.FlagPodCIDRs, proposal)
+	fmt.Fprintf(r.Env.ErrOut, "note: the host does not show the Pod IPs of this member. If the host's network can reach the member's Pods, run the command again with --%s=%s\n", FlagPodCIDRs, proposal)
 }

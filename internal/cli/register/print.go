@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -24,8 +23,8 @@ import (
 // defaultClass is the annotation that marks a cluster's default class.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// report prints the status of the registration, and what to do next.
-func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
+// reportConnected prints the status of the registration, and what to do next.
+func (r *run) reportConnected(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	cr.TypeMeta = r.registration().TypeMeta
 	if r.output.Format != "" {
 		return r.output.Print(r.Env.MachineOut(), cr)
@@ -39,7 +38,7 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	if err := r.host.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node); err != nil {
 		notes = append(notes, fmt.Errorf("read node %q: %w", cr.NodeName(), err))
 	} else {
-		fmt.Fprintf(w, "  free\t%s\n", amounts(node.Status.Allocatable))
+		fmt.Fprintf(w, "  free\t%s\n", describeAmounts(node.Status.Allocatable))
 	}
 	fmt.Fprintf(w, "  when deregistered\t%s\n  when away\t%s\n", cr.Spec.Deregistration, cr.WhenAway())
 	if cr.Status.TokenExpires != nil {
@@ -94,8 +93,8 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	fmt.Fprintf(r.Env.Out, "  Then run: kubectl xylem tree pvc/NAME -n NAMESPACE\n")
 }
 
-// amounts returns the quantities of the most important resources.
-func amounts(list corev1.ResourceList) string {
+// describeAmounts returns the quantities of the most important resources.
+func describeAmounts(list corev1.ResourceList) string {
 	var parts []string
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if q, ok := list[name]; ok {
@@ -142,7 +141,7 @@ func (r *run) printPlan() error {
 	if r.output.Format == "" {
 		for _, obj := range append(there, here...) {
 			if o, ok := obj.(client.Object); ok {
-				fmt.Fprintf(r.Env.Out, "%s (%s)\n", memberpart.Named(o), r.dry.Mark())
+				fmt.Fprintf(r.Env.Out, "%s (%s)\n", kindAndName(o), r.dry.Mark())
 			}
 		}
 		return nil

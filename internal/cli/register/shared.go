@@ -22,15 +22,15 @@ type sharing struct {
 	drivers, secrets []string
 }
 
-func (s *sharing) addFlags(flags *pflag.FlagSet) {
+func (s *sharing) addSharingFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.drivers, flagDriver, nil, "CSI driver whose volumes the member shares with other members: let the host create and delete copies of these volumes. Can be repeated. "+
 		"Anybody who steals the token can then mount any volume of this driver, because the member cannot determine who owns a volume.")
 	flags.StringArrayVar(&s.secrets, flagSecret, nil, "NAMESPACE/NAME of a Secret that the copies may refer to. Specify the Secrets that the driver's classes in the member name in their parameters csi.storage.k8s.io/*-secret-name. Can be repeated.")
 }
 
-func (s *sharing) requested() bool { return len(s.drivers) > 0 }
+func (s *sharing) sharingRequested() bool { return len(s.drivers) > 0 }
 
-func (s *sharing) validate() error {
+func (s *sharing) validateSharing() error {
 	for _, driver := range s.drivers {
 		if len(driver) > driverLimit || len(validation.IsDNS1123Subdomain(strings.ToLower(driver))) > 0 {
 			return fmt.Errorf("--%s=%s is not the name of a CSI driver. Specify a name from `kubectl get csidrivers` in the member", flagDriver, driver)
@@ -42,7 +42,7 @@ func (s *sharing) validate() error {
 			return fmt.Errorf("--%s=%s is malformed: use NAMESPACE/NAME", flagSecret, secret)
 		}
 	}
-	if len(s.secrets) > 0 && !s.requested() {
+	if len(s.secrets) > 0 && !s.sharingRequested() {
 		return fmt.Errorf("--%s has no effect without --%s: specify the driver that uses the Secret", flagSecret, flagDriver)
 	}
 	return nil

@@ -22,7 +22,7 @@ func TestSharing(t *testing.T) {
 		"a Secret without a driver":     {given: sharing{secrets: []string{"a/b"}}, says: "has no effect without --with-shared-driver"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tc.given.validate()
+			err := tc.given.validateSharing()
 			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got error %v, want %q", err, tc.says)
 			}

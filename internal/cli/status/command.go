@@ -3,9 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,8 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
-	"github.com/xylem-io/xylem/internal/cli/tree/render"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // podsShown is the maximum number of Pods in the text output. -o json prints all of them.
@@ -40,21 +37,21 @@ still exist.
 The command reads only the host. It needs permission to list ClusterRegistrations, and lists anything else that it could
 not read.
 
--o json and yaml print one object of ` + model.APIVersion + `, kind ` + Kind + `, with the fields leaderless, members, pods, provisioned
+-o json and yaml print one object of ` + inspect.APIVersion + `, kind ` + Kind + `, with the fields leaderless, members, pods, provisioned
 and missing. Later versions may add fields, but never rename fields or change their meaning. With --watch, they print an
 object whenever it changes.`,
 		Example: `  kubectl xylem status
   kubectl xylem status --watch
   kubectl xylem status -o json | jq -r '.members[] | select(.ready | not) | .name'`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error { return o.printStatus(c.Context()) },
 	}
 	o.output.AddFlags(c)
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the status again whenever it changes, until you press Ctrl-C.")
 	return c
 }
 
-func (o *options) run(ctx context.Context) error {
+func (o *options) printStatus(ctx context.Context) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
@@ -62,69 +59,63 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	current := func() (*Fleet, error) { return read(ctx, host, o.env.Namespace, o.env.Clock.Now()) }
-	return command.Watch(ctx, o.env, o.watch, current, o.print)
+	current := func() (*Fleet, error) { return readFleet(ctx, host, o.env.Namespace, o.env.Clock.Now()) }
+	return command.Watch(ctx, o.env, o.watch, current, o.printFleet)
 }
 
-func (o *options) print(f *Fleet) error {
+func (o *options) printFleet(f *Fleet) error {
 	if o.output.Format != "" {
 		return o.output.Print(o.env.MachineOut(), f)
 	}
-	p := page{paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), now: o.env.Clock.Now()}
+	p := page{inspect.PageOfCommand(o.env)}
 	if o.watch {
-		fmt.Fprintf(o.env.Out, "\n%s\n", p.now.Format(time.TimeOnly))
+		p.PrintWatchTime()
 	}
-	fmt.Fprint(o.env.Out, p.print(f))
+	p.printFleet(f)
 	return nil
 }
 
 // page prints the fleet as text.
-type page struct {
-	paint command.Paint
-	// width is the width of the terminal in characters; 0 means unlimited.
-	width int
-	now   time.Time
-}
+type page struct{ inspect.Page }
 
-func (p page) print(f *Fleet) string {
-	var out strings.Builder
+func (p page) printFleet(f *Fleet) {
 	if len(f.Members) == 0 {
-		return "No cluster is registered. Register one with `kubectl xylem register NAME`.\n"
+		fmt.Fprintln(p.Out, "No cluster is registered. Register one with `kubectl xylem register NAME`.")
+		return
 	}
-	p.members(&out, f.Members)
+	p.printMembers(f.Members)
 	if f.Leaderless != "" {
-		p.paragraph(&out, p.paint.Bad("! "), f.Leaderless+". The states of the members may be outdated. Run `kubectl xylem doctor`")
+		p.Paragraph("! ", p.Paint.Bad, nil, f.Leaderless+". The states of the members may be outdated. Run `kubectl xylem doctor`")
 	}
 	for _, m := range f.Members {
 		for _, c := range m.Problems {
-			p.paragraph(&out, p.paint.Bad("! "), fmt.Sprintf("%s: %s=%s %s (%s): %s", m.Name, c.Type, c.Status, c.Reason, p.ago(c.Since), c.Message))
+			p.Paragraph("! ", p.Paint.Bad, nil, fmt.Sprintf("%s: %s=%s %s (%s): %s", m.Name, c.Type, c.Status, c.Reason, p.TimeAgo(c.Since.Time), c.Message))
 		}
 	}
 	if len(f.Pods) > 0 {
-		fmt.Fprintf(&out, "\nWaiting Pods: %d\n", len(f.Pods))
-		w := printers.GetNewTabWriter(&out)
+		fmt.Fprintf(p.Out, "\nWaiting Pods: %d\n", len(f.Pods))
+		w := printers.GetNewTabWriter(p.Out)
 		for _, pod := range f.Pods[:min(podsShown, len(f.Pods))] {
-			fmt.Fprintln(w, strings.Join([]string{"  " + pod.Namespace + "/" + pod.Name, pod.Reason, p.ago(pod.Since)}, "\t"))
+			fmt.Fprintln(w, strings.Join([]string{"  " + pod.Namespace + "/" + pod.Name, pod.Reason, p.TimeAgo(pod.Since.Time)}, "\t"))
 		}
-		_ = w.Flush() // a strings.Builder never fails
+		_ = w.Flush()
 		if more := len(f.Pods) - podsShown; more > 0 {
-			fmt.Fprintf(&out, "  and %d more\n", more)
+			fmt.Fprintf(p.Out, "  and %d more\n", more)
 		}
-		fmt.Fprintf(&out, "  kubectl xylem why pod %s -n %s\n", f.Pods[0].Name, f.Pods[0].Namespace)
+		fmt.Fprintf(p.Out, "  kubectl xylem why pod %s -n %s\n", f.Pods[0].Name, f.Pods[0].Namespace)
 	}
-	if !f.missed("PersistentVolumes") {
-		fmt.Fprintf(&out, "\nVolumes provisioned that still exist: %d in the last 10 minutes, %d in the last hour, %d in the last day\n", f.Provisioned.TenMinutes, f.Provisioned.Hour, f.Provisioned.Day)
+	if !f.couldNotRead("PersistentVolumes") {
+		fmt.Fprintf(p.Out, "\nVolumes provisioned that still exist: %d in the last 10 minutes, %d in the last hour, %d in the last day\n", f.Provisioned.TenMinutes, f.Provisioned.Hour, f.Provisioned.Day)
 	}
 	for i, m := range f.Missing {
 		if i == 0 {
-			fmt.Fprintln(&out)
+			fmt.Fprintln(p.Out)
 		}
-		p.paragraph(&out, p.paint.Bad("! "), fmt.Sprintf("could not read %s: %s", m.What, m.Why))
+		p.Paragraph("! ", p.Paint.Bad, nil, fmt.Sprintf("could not read %s: %s", m.What, m.Why))
 	}
-	return out.String()
 }
 
-func (f *Fleet) missed(what string) bool {
+func (f *Fleet) couldNotRead(what string) bool {
 	for _, m := range f.Missing {
 		if m.What == what {
 			return true
@@ -133,8 +124,8 @@ func (f *Fleet) missed(what string) bool {
 	return false
 }
 
-func (p page) members(out *strings.Builder, members []Member) {
-	w := printers.GetNewTabWriter(out)
+func (p page) printMembers(members []Member) {
+	w := printers.GetNewTabWriter(p.Out)
 	fmt.Fprintln(w, "MEMBER\tSTATE\tVERSION\tNODE\tBOUND\tPENDING\tDELETING\tORPHANED\tTOKEN\tAGE")
 	ready := 0
 	for _, m := range members {
@@ -142,45 +133,26 @@ func (p page) members(out *strings.Builder, members []Member) {
 			ready++
 		}
 		v := m.Volumes
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Name, m.Reason, orNone(m.Version), m.Node, v.Bound, v.Pending, v.Deleting, v.Orphaned,
-			p.token(m.TokenExpires), duration.HumanDuration(p.now.Sub(m.Created.Time)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Name, m.Reason, textOrNone(m.Version), m.Node, v.Bound, v.Pending, v.Deleting, v.Orphaned,
+			p.tokenTimeLeft(m.TokenExpires), duration.HumanDuration(p.Now.Sub(m.Created.Time)))
 	}
-	_ = w.Flush() // a strings.Builder never fails
-	fmt.Fprintf(out, "%d of %d ready\n", ready, len(members))
+	_ = w.Flush()
+	fmt.Fprintf(p.Out, "%d of %d ready\n", ready, len(members))
 }
 
-func orNone(text string) string {
+func textOrNone(text string) string {
 	if text == "" {
 		return "-"
 	}
 	return text
 }
 
-func (p page) token(expires *metav1.Time) string {
+func (p page) tokenTimeLeft(expires *metav1.Time) string {
 	switch {
 	case expires == nil:
 		return "-"
-	case !expires.After(p.now):
+	case !expires.After(p.Now):
 		return "expired"
 	}
-	return duration.HumanDuration(expires.Sub(p.now)) + " left"
-}
-
-func (p page) ago(t metav1.Time) string {
-	if t.IsZero() {
-		return "at an unknown time"
-	}
-	return duration.HumanDuration(p.now.Sub(t.Time)) + " ago"
-}
-
-// paragraph prints a text within the width, after a mark of two characters.
-func (p page) paragraph(out io.Writer, mark, text string) {
-	width := p.width
-	if width > 0 {
-		width -= 2
-	}
-	for _, line := range render.Wrap(text, width) {
-		fmt.Fprintln(out, mark+line)
-		mark = "  "
-	}
+	return duration.HumanDuration(expires.Sub(p.Now)) + " left"
 }

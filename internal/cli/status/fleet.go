@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // Kind is the kind, in model.APIVersion, of the object that -o json and -o yaml print. Within a
@@ -32,7 +31,7 @@ type Fleet struct {
 	// host.
 	Provisioned Throughput `json:"provisioned"`
 	// Missing lists what could not be read.
-	Missing []model.Missing `json:"missing,omitempty"`
+	Missing []inspect.Missing `json:"missing,omitempty"`
 }
 
 // DeepCopyObject makes a Fleet a runtime.Object for kubectl's printers. A Fleet never changes,
@@ -56,7 +55,7 @@ type Member struct {
 	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
 	Created      metav1.Time  `json:"created"`
 	// Problems are the conditions that an admin must check.
-	Problems []model.Condition `json:"problems,omitempty"`
+	Problems []inspect.Condition `json:"problems,omitempty"`
 }
 
 // Pod is a waiting Pod.
@@ -76,8 +75,8 @@ type Throughput struct {
 	Day        int `json:"day"`
 }
 
-// count adds a volume of the given age.
-func (t *Throughput) count(age time.Duration) {
+// countVolume adds a volume of the given age.
+func (t *Throughput) countVolume(age time.Duration) {
 	const day = 24 * time.Hour
 	if age <= 10*time.Minute {
 		t.TenMinutes++
@@ -90,56 +89,26 @@ func (t *Throughput) count(age time.Duration) {
 	}
 }
 
-// memberOf returns the printed state of a registration.
-func memberOf(r *v1alpha1.ClusterRegistration) Member {
+// memberOfRegistration returns the printed state of a registration.
+func memberOfRegistration(r *v1alpha1.ClusterRegistration) Member {
 	m := Member{
-		Name: r.Name, Node: r.NodeName(), Version: gather.Plain(r.Status.KubernetesVersion), Volumes: r.Status.Volumes,
+		Name: r.Name, Node: r.NodeName(), Version: inspect.Plain(r.Status.KubernetesVersion), Volumes: r.Status.Volumes,
 		TokenExpires: r.Status.TokenExpires, Created: r.CreationTimestamp, Reason: string(metav1.ConditionUnknown),
 	}
 	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
 	if ready != nil {
-		m.Ready, m.Reason = ready.Status == metav1.ConditionTrue, gather.Plain(ready.Reason)
+		m.Ready, m.Reason = ready.Status == metav1.ConditionTrue, inspect.Plain(ready.Reason)
 	}
-	m.Problems = Problems(r)
+	m.Problems = inspect.RegistrationProblems(r)
 	return m
 }
 
-// Problems returns a registration's conditions that an admin must check.
-func Problems(r *v1alpha1.ClusterRegistration) []model.Condition {
-	var problems []model.Condition
-	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
-	for i := range r.Status.Conditions {
-		c := &r.Status.Conditions[i]
-		if concerns(c, ready) {
-			problems = append(problems, model.Condition{
-				Type: c.Type, Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime,
-			})
-		}
-	}
-	return problems
-}
-
-// concerns reports whether an admin must check a condition. Ready repeats the message of
-// another condition, except during deregistration. While destruction is suspended, Connected is
-// True with a different reason.
-func concerns(c, ready *metav1.Condition) bool {
-	switch c.Type {
-	case v1alpha1.ConditionConnected:
-		return c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonConnected
-	case v1alpha1.ConditionReady:
-		return c.Reason == v1alpha1.ReasonConfirmationNeeded || c.Reason == v1alpha1.ReasonDraining || c.Reason == v1alpha1.ReasonMemberUnreachable
-	case v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced:
-		return c.Status == metav1.ConditionFalse && ready != nil && ready.Reason == c.Reason
-	}
-	return c.Status == metav1.ConditionFalse
-}
-
-// waiting returns the printed state of a Pod, and false if Xylem reports nothing about it.
-func waiting(pod *corev1.Pod) (Pod, bool) {
+// waitingPod returns the printed state of a Pod, and false if Xylem reports nothing about it.
+func waitingPod(pod *corev1.Pod) (Pod, bool) {
 	for _, c := range pod.Status.Conditions {
 		ours := c.Type == v1alpha1.PodPlaceable || c.Type == v1alpha1.PodPushed || c.Type == corev1.PodReady && c.Reason == v1alpha1.ReasonMemberAway
 		if ours && c.Status == corev1.ConditionFalse {
-			return Pod{pod.Namespace, pod.Name, gather.Plain(c.Reason), gather.Plain(c.Message), c.LastTransitionTime}, true
+			return Pod{pod.Namespace, pod.Name, inspect.Plain(c.Reason), inspect.Plain(c.Message), c.LastTransitionTime}, true
 		}
 	}
 	return Pod{}, false

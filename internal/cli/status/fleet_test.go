@@ -13,7 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 var now = time.Date(2026, 11, 25, 5, 0, 0, 0, time.UTC)
@@ -56,7 +56,7 @@ func TestMemberOf(t *testing.T) {
 			false, v1alpha1.ReasonConfirmationNeeded, []string{v1alpha1.ReasonConfirmationNeeded}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := memberOf(tc.registration)
+			m := memberOfRegistration(tc.registration)
 			if m.Ready != tc.ready || m.Reason != tc.reason {
 				t.Errorf("got ready %t (%s), want %t (%s)", m.Ready, m.Reason, tc.ready, tc.reason)
 			}
@@ -88,7 +88,7 @@ func TestWaiting(t *testing.T) {
 		"not scheduled by the host's scheduler": {is(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, got := waiting(tc.pod); got != tc.want {
+			if _, got := waitingPod(tc.pod); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
@@ -100,16 +100,16 @@ func TestPrint(t *testing.T) {
 	f := &Fleet{
 		Members: []Member{
 			{Name: "a", Ready: true, Reason: "Ready", Version: "v1.36.3", Node: "kosmos-a", Volumes: v1alpha1.VolumeCounts{Bound: 12, Orphaned: 1}, TokenExpires: &left, Created: metav1.NewTime(now.Add(-48 * time.Hour)),
-				Problems: []model.Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: "False", Reason: v1alpha1.ReasonOrphanedVolumes, Message: "one", Since: metav1.NewTime(now.Add(-time.Minute))}}},
+				Problems: []inspect.Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: "False", Reason: v1alpha1.ReasonOrphanedVolumes, Message: "one", Since: metav1.NewTime(now.Add(-time.Minute))}}},
 			{Name: "b", Reason: "Unreachable", Node: "kosmos-b", TokenExpires: &expired},
 			{Name: "c", Ready: true, Reason: "Ready", Node: "kosmos-c"},
 		},
-		Missing: []model.Missing{{What: "PersistentVolumes", Why: "forbidden"}},
+		Missing: []inspect.Missing{{What: "PersistentVolumes", Why: "forbidden"}},
 	}
 	for i := range podsShown + 2 {
 		f.Pods = append(f.Pods, Pod{Namespace: "shop", Name: "app-" + string(rune('a'+i)), Reason: "NoCapacity", Since: metav1.NewTime(now.Add(-time.Hour))})
 	}
-	printed := page{now: now}.print(f)
+	printed := printedFleet(f)
 	for _, want := range []string{
 		"2 of 3 ready", "29d left", "expired", "! a: VolumesAccounted=False OrphanedVolumes (60s ago): one",
 		"Waiting Pods: 12", "and 2 more", "kubectl xylem why pod app-a -n shop", "! could not read PersistentVolumes: forbidden",
@@ -121,10 +121,10 @@ func TestPrint(t *testing.T) {
 	if strings.Contains(printed, "provisioned") {
 		t.Error("the page shows a throughput, although PersistentVolumes could not be read")
 	}
-	if printed := (page{now: now}).print(&Fleet{Members: f.Members}); !strings.Contains(printed, "Volumes provisioned that still exist: 0 in") {
+	if printed := printedFleet(&Fleet{Members: f.Members}); !strings.Contains(printed, "Volumes provisioned that still exist: 0 in") {
 		t.Errorf("want the volumes that still exist, got: %s", printed)
 	}
-	if printed := (page{now: now}).print(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
+	if printed := printedFleet(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
 		t.Errorf("want the next step for a host without members, got: %s", printed)
 	}
 }
@@ -135,7 +135,7 @@ func TestPrintWatched(t *testing.T) {
 	o := &options{watch: true, env: command.NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clocktesting.NewFakeClock(now.Add(45*time.Second)))}
 	young := metav1.NewTime(now.Add(30 * time.Second))
 	f := &Fleet{Members: []Member{{Name: "a", Created: young}}, Pods: []Pod{{Namespace: "shop", Name: "app", Since: young}}}
-	if err := o.print(f); err != nil {
+	if err := o.printFleet(f); err != nil {
 		t.Fatal(err)
 	}
 	if printed := out.String(); strings.Contains(printed, "<invalid>") || strings.Count(printed, "15s") != 2 || !strings.Contains(printed, "05:00:45") {
@@ -146,9 +146,15 @@ func TestPrintWatched(t *testing.T) {
 func TestThroughput(t *testing.T) {
 	var got Throughput
 	for _, age := range []time.Duration{time.Minute, 10 * time.Minute, 11 * time.Minute, 2 * time.Hour, 30 * time.Hour} {
-		got.count(age)
+		got.countVolume(age)
 	}
 	if want := (Throughput{TenMinutes: 2, Hour: 3, Day: 4}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
+}
+
+func printedFleet(f *Fleet) string {
+	var out strings.Builder
+	page{inspect.Page{Out: &out, Now: now}}.printFleet(f)
+	return out.String()
 }

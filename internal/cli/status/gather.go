@@ -16,18 +16,13 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/leader"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
-// pageSize is the maximum number of objects in a page of a list.
-const pageSize = 500
-
-// read reads the fleet from the host. It fails if it cannot list the registrations. It records
+// readFleet reads the fleet from the host. It fails if it cannot list the registrations. It records
 // other failures in Missing.
-func read(ctx context.Context, host *command.Cluster, namespace string, now time.Time) (*Fleet, error) {
-	f := &Fleet{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: Kind}, Members: []Member{}}
+func readFleet(ctx context.Context, host *command.Cluster, namespace string, now time.Time) (*Fleet, error) {
+	f := &Fleet{TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: Kind}, Members: []Member{}}
 	var registrations v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &registrations); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
@@ -36,24 +31,20 @@ func read(ctx context.Context, host *command.Cluster, namespace string, now time
 		return nil, command.Explain("the host", host.Config, fmt.Errorf("list ClusterRegistrations: %w", err))
 	}
 	for i := range registrations.Items {
-		f.Members = append(f.Members, memberOf(&registrations.Items[i]))
+		f.Members = append(f.Members, memberOfRegistration(&registrations.Items[i]))
 	}
 	slices.SortFunc(f.Members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
-	f.Leaderless = leader.Problem(ctx, host.Config, namespace)
-	f.note("Pods", f.readPods(ctx, host))
-	f.note("PersistentVolumes", f.readVolumes(ctx, host, now))
+	f.Leaderless = inspect.LeaderProblem(ctx, host.Config, namespace)
+	reader := &inspect.Reader{Reader: host, Misses: &inspect.Misses{}}
+	f.readWaitingPods(ctx, reader)
+	f.readVolumes(ctx, reader, now)
+	f.Missing = reader.Misses.AllMissing()
 	return f, nil
 }
 
-func (f *Fleet) note(what string, err error) {
-	if err != nil {
-		f.Missing = append(f.Missing, model.Missing{What: what, Why: gather.Plain(err.Error())})
-	}
-}
-
-// readPods finds the waiting Pods: Pending ones, and those on virtual nodes of members that are
+// readWaitingPods finds the waiting Pods: Pending ones, and those on virtual nodes of members that are
 // not ready.
-func (f *Fleet) readPods(ctx context.Context, host client.Reader) error {
+func (f *Fleet) readWaitingPods(ctx context.Context, host *inspect.Reader) {
 	selectors := []fields.Selector{fields.OneTermEqualSelector("status.phase", string(corev1.PodPending))}
 	for _, m := range f.Members {
 		if !m.Ready {
@@ -62,38 +53,31 @@ func (f *Fleet) readPods(ctx context.Context, host client.Reader) error {
 		}
 	}
 	for _, selector := range selectors {
-		var list corev1.PodList
-		for {
-			if err := host.List(ctx, &list, client.MatchingFieldsSelector{Selector: selector}, client.Limit(pageSize), client.Continue(list.Continue)); err != nil {
-				return err //nolint:wrapcheck // The caller names what was read.
-			}
-			for i := range list.Items {
-				if pod, waits := waiting(&list.Items[i]); waits {
-					f.Pods = append(f.Pods, pod)
+		pods := inspect.ReadList(ctx, host, "Pods", &corev1.PodList{}, func(l *corev1.PodList) []Pod {
+			var found []Pod
+			for i := range l.Items {
+				if pod, waits := waitingPod(&l.Items[i]); waits {
+					found = append(found, pod)
 				}
 			}
-			if list.Continue == "" {
-				break
-			}
+			return found
+		}, client.MatchingFieldsSelector{Selector: selector})
+		f.Pods = append(f.Pods, pods.Items...)
+		if !pods.Read {
+			break
 		}
 	}
 	sortByAge(f.Pods)
-	return nil
 }
 
 // readVolumes counts the members' volumes. It reads only the metadata of their PersistentVolumes.
-func (f *Fleet) readVolumes(ctx context.Context, host client.Reader, now time.Time) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeList"))
-	for {
-		if err := host.List(ctx, list, client.HasLabels{v1alpha1.LabelClusterID}, client.Limit(pageSize), client.Continue(list.Continue)); err != nil {
-			return err //nolint:wrapcheck // The caller names what was read.
+func (f *Fleet) readVolumes(ctx context.Context, host *inspect.Reader, now time.Time) {
+	volumes := &metav1.PartialObjectMetadataList{}
+	volumes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeList"))
+	inspect.ReadList(ctx, host, "PersistentVolumes", volumes, func(l *metav1.PartialObjectMetadataList) []time.Time {
+		for i := range l.Items {
+			f.Provisioned.countVolume(now.Sub(l.Items[i].CreationTimestamp.Time))
 		}
-		for i := range list.Items {
-			f.Provisioned.count(now.Sub(list.Items[i].CreationTimestamp.Time))
-		}
-		if list.Continue == "" {
-			return nil
-		}
-	}
+		return nil // keep no page in memory
+	}, client.HasLabels{v1alpha1.LabelClusterID})
 }

@@ -4,21 +4,18 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
-	"github.com/xylem-io/xylem/internal/cli/tree/render"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 type options struct {
 	env    *command.Env
 	output command.Output
-	way    gather.Way
+	way    inspect.Way
 	// problems hides healthy objects. watch prints the tree again whenever it changes.
 	problems, watch bool
 }
@@ -38,7 +35,7 @@ To read the member itself, specify your own kubeconfig for it (--member-kubeconf
 --live to read the member with its registration's kubeconfig, if you can read the Secret that contains the kubeconfig.
 The command lists what it could not read, and shows the rest.
 
--o json and yaml print one object of ` + model.APIVersion + `, kind ` + model.Kind + `. Its fields are: root, a node; missing, what could
+-o json and yaml print one object of ` + inspect.APIVersion + `, kind ` + inspect.TreeKind + `. Its fields are: root, a node; missing, what could
 not be read (what, cluster, why); recorded, the members that were not read. A node has kind, namespace, name,
 cluster (a registration, absent for the host), state, health (Good, Waiting, Bad or Unknown), created, details,
 driver, handle, conditions, events and children. Later versions may add fields, but never rename fields or change their
@@ -51,13 +48,13 @@ meaning. With --watch, they print an object whenever it changes.`,
   kubectl xylem tree pvc data --member-kubeconfig ~/cluster38.kubeconfig
   kubectl xylem tree pvc data -o json | jq -r '.. | .handle? // empty'`,
 		Args:              arguments,
-		ValidArgsFunction: o.complete,
+		ValidArgsFunction: o.completeSubjects,
 		RunE: func(c *cobra.Command, args []string) error {
-			asked, err := parse(args)
+			asked, err := parseTarget(args)
 			if err != nil {
 				return err
 			}
-			return o.run(c.Context(), asked)
+			return o.showTree(c.Context(), asked)
 		},
 	}
 	o.output.AddFlags(c)
@@ -68,7 +65,7 @@ meaning. With --watch, they print an object whenever it changes.`,
 }
 
 // AddWayFlags adds the flags that select how to connect to members.
-func AddWayFlags(c *cobra.Command, way *gather.Way) {
+func AddWayFlags(c *cobra.Command, way *inspect.Way) {
 	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs. This requires permission to read the Secrets that contain them.")
 	way.AddFlags(c.Flags(), "Your own kubeconfig for the member.")
 }
@@ -76,14 +73,14 @@ func AddWayFlags(c *cobra.Command, way *gather.Way) {
 // Asked is what is known about the requested object.
 type Asked struct {
 	// Owner is the requested workload, or nil.
-	Owner *model.Node
+	Owner *inspect.Node
 	// Facts are those of the requested object, or of each Pod of a workload that is not ready.
-	Facts []*gather.Facts
+	Facts []*inspect.Facts
 }
 
-// Read reads the objects around the requested object. The arguments are those of the tree command.
-func Read(ctx context.Context, env *command.Env, way gather.Way, args []string) (*Asked, error) {
-	asked, err := parse(args)
+// ReadSubject reads the objects around the requested object. The arguments are those of the tree command.
+func ReadSubject(ctx context.Context, env *command.Env, way inspect.Way, args []string) (*Asked, error) {
+	asked, err := parseTarget(args)
 	if err != nil {
 		return nil, err
 	}
@@ -100,20 +97,20 @@ func Read(ctx context.Context, env *command.Env, way gather.Way, args []string) 
 	}
 	r, result := reading{env: env, host: host, namespace: namespace, way: way}, &Asked{}
 	parts := []target{asked}
-	if !asked.single() {
-		if result.Owner, parts, err = r.parts(ctx, asked); err != nil || result.Owner.Health == model.Good {
+	if !asked.isSingleObject() {
+		if result.Owner, parts, err = r.readParts(ctx, asked); err != nil || result.Owner.Health == inspect.Good {
 			return result, err
 		}
 	}
 	for _, part := range parts {
-		facts, err := r.facts(ctx, part)
+		facts, err := r.readFacts(ctx, part)
 		if apierrors.IsNotFound(err) && result.Owner != nil {
 			continue // deleted after it was listed
 		}
 		if err != nil {
 			return nil, err
 		}
-		if asked.kind == gather.KindVolume && facts.Claims[0].Key.Name == "" {
+		if asked.kind == inspect.KindVolume && facts.Claims[0].Key.Name == "" {
 			return nil, fmt.Errorf("no claim is bound to PersistentVolume %q. `kubectl xylem tree pv %[1]s` shows the volume", asked.name)
 		}
 		result.Facts = append(result.Facts, facts)
@@ -121,17 +118,19 @@ func Read(ctx context.Context, env *command.Env, way gather.Way, args []string) 
 	return result, nil
 }
 
-// Complete completes kinds, and then names of the host's objects.
-func Complete(env *command.Env) cobra.CompletionFunc { return (&options{env: env}).complete }
+// CompleteSubjects completes kinds, and then names of the host's objects.
+func CompleteSubjects(env *command.Env) cobra.CompletionFunc {
+	return (&options{env: env}).completeSubjects
+}
 
 func arguments(c *cobra.Command, args []string) error {
-	if _, err := parse(args); err != nil {
+	if _, err := parseTarget(args); err != nil {
 		return fmt.Errorf("%w\nSee '%s --help'", err, c.CommandPath())
 	}
 	return nil
 }
 
-func (o *options) run(ctx context.Context, asked target) error {
+func (o *options) showTree(ctx context.Context, asked target) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
@@ -148,16 +147,16 @@ func (o *options) run(ctx context.Context, asked target) error {
 	}
 	r := reading{env: o.env, host: host, namespace: namespace, way: o.way}
 	well := false
-	read := func() (*model.Tree, error) {
-		t, err := r.tree(ctx, asked)
-		well = err == nil && o.problems && !problems(&t.Root)
+	read := func() (*inspect.Tree, error) {
+		t, err := r.treeOfTarget(ctx, asked)
+		well = err == nil && o.problems && !keepOnlyProblems(&t.Root)
 		return t, err
 	}
-	return command.Watch(ctx, o.env, o.watch, read, func(t *model.Tree) error { return o.print(t, asked, well) })
+	return command.Watch(ctx, o.env, o.watch, read, func(t *inspect.Tree) error { return o.printOutput(t, asked, well) })
 }
 
-// print prints the tree. well means that the user requested only problems, and there are none.
-func (o *options) print(t *model.Tree, asked target, well bool) error {
+// printOutput prints the tree. well means that the user requested only problems, and there are none.
+func (o *options) printOutput(t *inspect.Tree, asked target, well bool) error {
 	if o.output.Format != "" {
 		return o.output.Print(o.env.MachineOut(), t)
 	}
@@ -165,16 +164,16 @@ func (o *options) print(t *model.Tree, asked target, well bool) error {
 		fmt.Fprintf(o.env.Out, "%s %q: no problems\n", asked.kind, asked.name)
 		return nil
 	}
-	now := o.env.Clock.Now()
+	p := page{inspect.PageOfCommand(o.env)}
 	if o.watch {
-		fmt.Fprintf(o.env.Out, "\n%s\n", now.Format(time.TimeOnly))
+		p.PrintWatchTime()
 	}
-	render.Page{Width: o.env.Width(o.env.Out), Paint: o.env.PaintOf(o.env.Out), Now: now}.Print(o.env.Out, t)
+	p.printTree(t)
 	return nil
 }
 
-// complete completes kinds, and names of the host's objects.
-func (o *options) complete(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeSubjects completes kinds, and names of the host's objects.
+func (o *options) completeSubjects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -189,5 +188,5 @@ func (o *options) complete(c *cobra.Command, args []string, _ string) ([]cobra.C
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return names(c.Context(), host, namespace, kinds[args[0]]), cobra.ShellCompDirectiveNoFileComp
+	return namesOfKind(c.Context(), host, namespace, kinds[args[0]]), cobra.ShellCompDirectiveNoFileComp
 }

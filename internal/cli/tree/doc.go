@@ -1,6 +1,6 @@
 // Package tree implements `kubectl xylem tree`, which shows where the volume of a claim or a Pod
-// really is. It reads the requested object and related ones (package gather), builds a tree
-// (package build), and prints it (package render).
+// really is. It reads the requested object and related ones (package inspect), builds a tree of
+// nodes, and prints it.
 //
 // The host's objects are sufficient for a tree. The command reads the member's objects if the user
 // specifies a kubeconfig for the member, or requests to use the registration's. Otherwise, the tree

@@ -15,14 +15,12 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/cli/tree/build"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// owner reads a workload or a namespace. It returns its node and the selector of its Pods.
-func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selector, error) {
+// readOwner reads a workload or a namespace. It returns its node and the selector of its Pods.
+func (r reading) readOwner(ctx context.Context, t target) (*inspect.Node, labels.Selector, error) {
 	var obj client.Object
 	var w workload
 	var read func() // fills w from obj
@@ -32,7 +30,7 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 		obj, read = d, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(d.Spec.Replicas, 1), d.Status.ReadyReplicas, d.Spec.Selector
 			for _, c := range d.Status.Conditions {
-				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
+				w.addProblem(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
 			}
 		}
 	case kindStatefulSet:
@@ -50,7 +48,7 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 		obj, read = s, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(s.Spec.Replicas, 1), s.Status.ReadyReplicas, s.Spec.Selector
 			for _, c := range s.Status.Conditions {
-				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
+				w.addProblem(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
 			}
 		}
 	case kindJob:
@@ -58,18 +56,18 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 		obj, read = j, func() {
 			w.wanted, w.ready, w.selector = ptr.Deref(j.Spec.Completions, 1), j.Status.Succeeded, j.Spec.Selector
 			for _, c := range j.Status.Conditions {
-				w.add(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
+				w.addProblem(string(c.Type), c.Status, c.Reason, c.Message, c.LastTransitionTime)
 			}
 		}
 	default:
 		var namespace corev1.Namespace
-		if err := r.get(ctx, t, &namespace); err != nil {
+		if err := r.readOwnerObject(ctx, t, &namespace); err != nil {
 			return nil, nil, err
 		}
-		n := build.Object(t.kind, "", &namespace, build.Phase(string(namespace.Status.Phase)), model.Good)
+		n := NodeOfObject(t.kind, "", &namespace, PhaseOrUnknown(string(namespace.Status.Phase)), inspect.Good)
 		return &n, labels.Everything(), nil
 	}
-	if err := r.get(ctx, t, obj); err != nil {
+	if err := r.readOwnerObject(ctx, t, obj); err != nil {
 		return nil, nil, err
 	}
 	read()
@@ -77,7 +75,7 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the selector of %s %q: %w", t.kind, obj.GetName(), err)
 	}
-	return w.node(t.kind, obj), pods, nil
+	return w.nodeOfWorkload(t.kind, obj), pods, nil
 }
 
 // workload is what a tree needs of a workload.
@@ -87,11 +85,11 @@ type workload struct {
 	selector      *metav1.LabelSelector
 	// done is true if a Job is complete.
 	done     bool
-	problems []model.Condition
+	problems []inspect.Condition
 }
 
-// add adds a condition if it reports a problem.
-func (w *workload) add(kind string, status corev1.ConditionStatus, reason, message string, since metav1.Time) {
+// addProblem adds a condition if it reports a problem.
+func (w *workload) addProblem(kind string, status corev1.ConditionStatus, reason, message string, since metav1.Time) {
 	if status != corev1.ConditionTrue {
 		return
 	}
@@ -103,23 +101,23 @@ func (w *workload) add(kind string, status corev1.ConditionStatus, reason, messa
 	default:
 		return
 	}
-	w.problems = append(w.problems, model.Condition{Type: kind, Status: string(status), Reason: gather.Plain(reason), Message: gather.Plain(message), Since: since})
+	w.problems = append(w.problems, inspect.ConditionOf(kind, string(status), reason, message, since))
 }
 
-func (w *workload) node(kind string, obj client.Object) *model.Node {
+func (w *workload) nodeOfWorkload(kind string, obj client.Object) *inspect.Node {
 	word := "ready"
 	if kind == kindJob {
 		word = "succeeded"
 	}
-	state, health := "Ready", model.Good
+	state, health := "Ready", inspect.Good
 	switch {
 	case w.done || w.ready >= w.wanted && len(w.problems) == 0:
 	case len(w.problems) > 0:
-		state, health = "NotReady", model.Bad
+		state, health = "NotReady", inspect.Bad
 	default:
-		state, health = "NotReady", model.Waiting
+		state, health = "NotReady", inspect.Waiting
 	}
-	n := build.Object(kind, "", obj, state, health)
+	n := NodeOfObject(kind, "", obj, state, health)
 	n.Details = append(n.Details, fmt.Sprintf("%d of %s %s", w.ready, text.Count(int(w.wanted), "Pod"), word))
 	if !w.done {
 		n.Conditions = w.problems
@@ -127,19 +125,19 @@ func (w *workload) node(kind string, obj client.Object) *model.Node {
 	return &n
 }
 
-// get reads the requested object.
-func (r reading) get(ctx context.Context, t target, into client.Object) error {
+// readOwnerObject reads the requested object.
+func (r reading) readOwnerObject(ctx context.Context, t target, into client.Object) error {
 	key := types.NamespacedName{Namespace: r.namespace, Name: t.name}
 	if t.kind == kindNamespace {
 		key.Namespace = ""
 	}
 	if err := r.host.Get(ctx, key, into); err != nil {
-		return r.suggest(ctx, t, fmt.Errorf("read %s %q: %w", t.kind, key, err))
+		return r.suggestNearest(ctx, t, fmt.Errorf("read %s %q: %w", t.kind, key, err))
 	}
 	return nil
 }
 
-func namesIn(list client.ObjectList) []string {
+func namesInList(list client.ObjectList) []string {
 	var found []string
 	items, err := meta.ExtractList(list)
 	if err != nil {

@@ -18,10 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/leader"
-	"github.com/xylem-io/xylem/internal/cli/tree/build"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/text"
 )
@@ -38,15 +35,15 @@ const (
 
 // kinds maps what users type to the kinds that can be the root of a tree.
 var kinds = map[string]string{
-	"pvc": gather.KindClaim, "pvcs": gather.KindClaim, "persistentvolumeclaim": gather.KindClaim, "persistentvolumeclaims": gather.KindClaim,
-	"pod": gather.KindPod, "pods": gather.KindPod, "po": gather.KindPod,
+	"pvc": inspect.KindClaim, "pvcs": inspect.KindClaim, "persistentvolumeclaim": inspect.KindClaim, "persistentvolumeclaims": inspect.KindClaim,
+	"pod": inspect.KindPod, "pods": inspect.KindPod, "po": inspect.KindPod,
 	"deployment": kindDeployment, "deployments": kindDeployment, "deploy": kindDeployment,
 	"statefulset": kindStatefulSet, "statefulsets": kindStatefulSet, "sts": kindStatefulSet,
 	"daemonset": kindDaemonSet, "daemonsets": kindDaemonSet, "ds": kindDaemonSet,
 	"replicaset": kindReplicaSet, "replicasets": kindReplicaSet, "rs": kindReplicaSet,
 	"job": kindJob, "jobs": kindJob,
-	"pv": gather.KindVolume, "pvs": gather.KindVolume, "persistentvolume": gather.KindVolume, "persistentvolumes": gather.KindVolume,
-	"volumesnapshot": gather.KindSnapshot, "volumesnapshots": gather.KindSnapshot, "vs": gather.KindSnapshot,
+	"pv": inspect.KindVolume, "pvs": inspect.KindVolume, "persistentvolume": inspect.KindVolume, "persistentvolumes": inspect.KindVolume,
+	"volumesnapshot": inspect.KindSnapshot, "volumesnapshots": inspect.KindSnapshot, "vs": inspect.KindSnapshot,
 	"namespace": kindNamespace, "namespaces": kindNamespace, "ns": kindNamespace,
 }
 
@@ -56,8 +53,8 @@ var offered = []string{"pvc", "pod", "deployment", "statefulset", "daemonset", "
 // target is the requested object.
 type target struct{ kind, name string }
 
-// parse parses KIND NAME or KIND/NAME.
-func parse(args []string) (target, error) {
+// parseTarget parses KIND NAME or KIND/NAME.
+func parseTarget(args []string) (target, error) {
 	if len(args) == 1 {
 		if kind, name, slash := strings.Cut(args[0], "/"); slash {
 			args = []string{kind, name}
@@ -82,27 +79,27 @@ type reading struct {
 	env       *command.Env
 	host      *command.Cluster
 	namespace string
-	way       gather.Way
+	way       inspect.Way
 }
 
-// single reports whether a kind's tree is not composed of those of Pods and claims.
-func (t target) single() bool {
-	return slices.Contains([]string{gather.KindClaim, gather.KindPod, gather.KindVolume, gather.KindSnapshot}, t.kind)
+// isSingleObject reports whether a kind's tree is not composed of those of Pods and claims.
+func (t target) isSingleObject() bool {
+	return slices.Contains([]string{inspect.KindClaim, inspect.KindPod, inspect.KindVolume, inspect.KindSnapshot}, t.kind)
 }
 
-// tree returns the tree of the target. A workload's or a namespace's tree contains those of its
+// treeOfTarget returns the tree of the target. A workload's or a namespace's tree contains those of its
 // Pods and claims.
-func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
-	if t.single() {
-		return r.one(ctx, t)
+func (r reading) treeOfTarget(ctx context.Context, t target) (*inspect.Tree, error) {
+	if t.isSingleObject() {
+		return r.treeOfOne(ctx, t)
 	}
-	root, parts, err := r.parts(ctx, t)
+	root, parts, err := r.readParts(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	whole := &model.Tree{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: model.Kind}, Root: *root}
+	whole := &inspect.Tree{TypeMeta: metav1.TypeMeta{APIVersion: inspect.APIVersion, Kind: inspect.TreeKind}, Root: *root}
 	for _, part := range parts {
-		one, err := r.one(ctx, part)
+		one, err := r.treeOfOne(ctx, part)
 		if apierrors.IsNotFound(err) {
 			continue // deleted after it was listed
 		}
@@ -114,51 +111,51 @@ func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
 		whole.Recorded = appendNew(whole.Recorded, one.Recorded)
 	}
 	for i := range whole.Root.Children {
-		whole.Root.Health = worse(whole.Root.Health, whole.Root.Children[i].Health)
+		whole.Root.Health = worseHealth(whole.Root.Health, whole.Root.Children[i].Health)
 	}
 	return whole, nil
 }
 
-// one returns the tree of one claim, Pod, volume or snapshot.
-func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
-	facts, err := r.facts(ctx, t)
+// treeOfOne returns the tree of one claim, Pod, volume or snapshot.
+func (r reading) treeOfOne(ctx context.Context, t target) (*inspect.Tree, error) {
+	facts, err := r.readFacts(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	return build.Tree(facts), nil
+	return BuildTree(facts), nil
 }
 
-// facts reads a claim, a Pod, a volume or a snapshot, and related objects.
-func (r reading) facts(ctx context.Context, t target) (*gather.Facts, error) {
-	g := gather.New(ctx, r.host, r.env.Clock.Now())
-	read := g.OfClaim
+// readFacts reads a claim, a Pod, a volume or a snapshot, and related objects.
+func (r reading) readFacts(ctx context.Context, t target) (*inspect.Facts, error) {
+	g := inspect.NewGathering(ctx, r.host, r.env.Clock.Now())
+	read := g.ReadClaim
 	switch t.kind {
-	case gather.KindPod:
-		read = g.OfPod
-	case gather.KindSnapshot:
-		read = g.OfSnapshot
-	case gather.KindVolume:
-		read = func(ctx context.Context, key types.NamespacedName) error { return g.OfVolume(ctx, key.Name) }
+	case inspect.KindPod:
+		read = g.ReadPod
+	case inspect.KindSnapshot:
+		read = g.ReadSnapshot
+	case inspect.KindVolume:
+		read = func(ctx context.Context, key types.NamespacedName) error { return g.ReadVolume(ctx, key.Name) }
 	}
 	if err := read(ctx, types.NamespacedName{Namespace: r.namespace, Name: t.name}); err != nil {
-		return nil, r.suggest(ctx, t, err)
+		return nil, r.suggestNearest(ctx, t, err)
 	}
 	if err := g.ReadMembers(ctx, r.env, r.way); err != nil {
 		return nil, err
 	}
-	g.Leaderless = leader.Problem(ctx, r.host.Config, r.env.Namespace)
-	return &g.Facts, nil
+	g.Leaderless = inspect.LeaderProblem(ctx, r.host.Config, r.env.Namespace)
+	return g.GatheredFacts(), nil
 }
 
-// parts returns the node for a workload or a namespace, and its parts: a workload's Pods, or a
+// readParts returns the node for a workload or a namespace, and its parts: a workload's Pods, or a
 // namespace's Pods with claims and its claims that no Pod uses.
-func (r reading) parts(ctx context.Context, t target) (*model.Node, []target, error) {
-	root, selector, err := r.owner(ctx, t)
+func (r reading) readParts(ctx context.Context, t target) (*inspect.Node, []target, error) {
+	root, selector, err := r.readOwner(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
 	var pods corev1.PodList
-	if err := r.host.List(ctx, &pods, client.InNamespace(r.in(t)), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := r.host.List(ctx, &pods, client.InNamespace(r.namespaceOf(t)), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, nil, command.Explain("the host", r.host.Config, fmt.Errorf("list Pods: %w", err))
 	}
 	var parts []target
@@ -166,7 +163,7 @@ func (r reading) parts(ctx context.Context, t target) (*model.Node, []target, er
 	for i := range pods.Items {
 		names := podspec.ClaimNames(&pods.Items[i])
 		if len(names) > 0 || t.kind != kindNamespace {
-			parts = append(parts, target{gather.KindPod, pods.Items[i].Name})
+			parts = append(parts, target{inspect.KindPod, pods.Items[i].Name})
 		}
 		for _, name := range names {
 			used[name] = true
@@ -179,7 +176,7 @@ func (r reading) parts(ctx context.Context, t target) (*model.Node, []target, er
 		}
 		for i := range claims.Items {
 			if name := claims.Items[i].Name; !used[name] {
-				parts = append(parts, target{gather.KindClaim, name})
+				parts = append(parts, target{inspect.KindClaim, name})
 			}
 		}
 	}
@@ -187,20 +184,20 @@ func (r reading) parts(ctx context.Context, t target) (*model.Node, []target, er
 	return root, parts, nil
 }
 
-// in returns the namespace of the target's objects.
-func (r reading) in(t target) string {
+// namespaceOf returns the namespace of the target's objects.
+func (r reading) namespaceOf(t target) string {
 	if t.kind == kindNamespace {
 		return t.name
 	}
 	return r.namespace
 }
 
-// suggest adds a suggestion to a NotFound error.
-func (r reading) suggest(ctx context.Context, t target, err error) error {
+// suggestNearest adds a suggestion to a NotFound error.
+func (r reading) suggestNearest(ctx context.Context, t target, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	if nearest := text.Nearest(t.name, names(ctx, r.host, r.namespace, t.kind)); nearest != "" {
+	if nearest := text.Nearest(t.name, namesOfKind(ctx, r.host, r.namespace, t.kind)); nearest != "" {
 		return errors.Join(err, fmt.Errorf("did you mean %q?", nearest))
 	}
 	return err
@@ -215,39 +212,39 @@ func appendNew[T comparable](to, from []T) []T {
 	return to
 }
 
-// worse returns the worse of two Health values.
-func worse(a, b model.Health) model.Health {
-	order := []model.Health{model.Good, model.Unknown, model.Waiting, model.Bad}
+// worseHealth returns the worse of two Health values.
+func worseHealth(a, b inspect.Health) inspect.Health {
+	order := []inspect.Health{inspect.Good, inspect.Unknown, inspect.Waiting, inspect.Bad}
 	if slices.Index(order, b) > slices.Index(order, a) {
 		return b
 	}
 	return a
 }
 
-// problems removes healthy objects from a tree, except those that lead to unhealthy ones. It
+// keepOnlyProblems removes healthy objects from a tree, except those that lead to unhealthy ones. It
 // returns false if all objects are healthy.
-func problems(n *model.Node) bool {
-	var kept []model.Node
+func keepOnlyProblems(n *inspect.Node) bool {
+	var kept []inspect.Node
 	for i := range n.Children {
-		if problems(&n.Children[i]) {
+		if keepOnlyProblems(&n.Children[i]) {
 			kept = append(kept, n.Children[i])
 		}
 	}
 	n.Children = kept
-	return n.Health == model.Bad || n.Health == model.Waiting || len(kept) > 0
+	return n.Health == inspect.Bad || n.Health == inspect.Waiting || len(kept) > 0
 }
 
-// names lists the names of a kind's objects.
-func names(ctx context.Context, host client.Reader, namespace, kind string) []string {
+// namesOfKind lists the names of a kind's objects.
+func namesOfKind(ctx context.Context, host client.Reader, namespace, kind string) []string {
 	lists := map[string]client.ObjectList{
-		gather.KindClaim: &corev1.PersistentVolumeClaimList{}, gather.KindPod: &corev1.PodList{},
+		inspect.KindClaim: &corev1.PersistentVolumeClaimList{}, inspect.KindPod: &corev1.PodList{},
 		kindDeployment: &appsv1.DeploymentList{}, kindStatefulSet: &appsv1.StatefulSetList{}, kindDaemonSet: &appsv1.DaemonSetList{},
 		kindReplicaSet: &appsv1.ReplicaSetList{}, kindJob: &batchv1.JobList{}, kindNamespace: &corev1.NamespaceList{},
-		gather.KindVolume: &corev1.PersistentVolumeList{}, gather.KindSnapshot: &snapshotv1.VolumeSnapshotList{},
+		inspect.KindVolume: &corev1.PersistentVolumeList{}, inspect.KindSnapshot: &snapshotv1.VolumeSnapshotList{},
 	}
 	list := lists[kind]
 	if list == nil || host.List(ctx, list, client.InNamespace(namespace)) != nil {
 		return nil
 	}
-	return namesIn(list)
+	return namesInList(list)
 }

@@ -14,8 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // TestPrintWatched checks the age of what is younger than a minute.
@@ -23,7 +22,7 @@ func TestPrintWatched(t *testing.T) {
 	out, created := &bytes.Buffer{}, metav1.Date(2026, 11, 25, 5, 0, 30, 0, time.UTC)
 	clock := clocktesting.NewFakeClock(created.Add(15 * time.Second))
 	o := &options{watch: true, env: command.NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clock)}
-	if err := o.print(&model.Tree{Root: model.Node{Kind: gather.KindClaim, Name: "data", Created: &created}}, target{gather.KindClaim, "data"}, false); err != nil {
+	if err := o.printOutput(&inspect.Tree{Root: inspect.Node{Kind: inspect.KindClaim, Name: "data", Created: &created}}, target{inspect.KindClaim, "data"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if printed := out.String(); strings.Contains(printed, "<invalid>") || !strings.Contains(printed, "15s") || !strings.Contains(printed, "05:00:45") {
@@ -37,12 +36,12 @@ func TestParse(t *testing.T) {
 		want target
 		says string // of the error
 	}{
-		"KIND NAME":           {args: []string{"pvc", "data"}, want: target{gather.KindClaim, "data"}},
-		"KIND/NAME":           {args: []string{"pvc/data"}, want: target{gather.KindClaim, "data"}},
+		"KIND NAME":           {args: []string{"pvc", "data"}, want: target{inspect.KindClaim, "data"}},
+		"KIND/NAME":           {args: []string{"pvc/data"}, want: target{inspect.KindClaim, "data"}},
 		"a workload":          {args: []string{"sts/db"}, want: target{kindStatefulSet, "db"}},
 		"a Deployment":        {args: []string{"Deployment", "web"}, want: target{kindDeployment, "web"}},
-		"a volume":            {args: []string{"pv/pvc-1"}, want: target{gather.KindVolume, "pvc-1"}},
-		"a snapshot":          {args: []string{"volumesnapshot", "nightly"}, want: target{gather.KindSnapshot, "nightly"}},
+		"a volume":            {args: []string{"pv/pvc-1"}, want: target{inspect.KindVolume, "pvc-1"}},
+		"a snapshot":          {args: []string{"volumesnapshot", "nightly"}, want: target{inspect.KindSnapshot, "nightly"}},
 		"a namespace":         {args: []string{"ns/shop"}, want: target{kindNamespace, "shop"}},
 		"no arguments":        {says: "KIND/NAME"},
 		"no name":             {args: []string{"pvc/"}, says: "KIND/NAME"},
@@ -50,7 +49,7 @@ func TestParse(t *testing.T) {
 		"an unsupported kind": {args: []string{"cronjob", "x"}, says: "KIND is one of pvc, pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parse(tc.args)
+			got, err := parseTarget(tc.args)
 			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Fatalf("got error %v, want %q", err, tc.says)
 			}
@@ -71,24 +70,24 @@ func TestWorkloads(t *testing.T) {
 		kind          string
 		wanted, ready int32
 		conditions    []condition
-		want          model.Health
+		want          inspect.Health
 		says          string
 	}{
-		"all Pods are ready":         {kindDeployment, 2, 2, []condition{{"Progressing", "True"}}, model.Good, "2 of 2 Pods ready"},
-		"no Pods are wanted":         {kindReplicaSet, 0, 0, nil, model.Good, "0 of 0 Pods ready"},
-		"a Pod is not ready":         {kindStatefulSet, 2, 1, nil, model.Waiting, "1 of 2 Pods ready"},
-		"a Pod cannot be created":    {kindDeployment, 2, 1, []condition{{"ReplicaFailure", "True"}}, model.Bad, "1 of 2 Pods ready"},
-		"a Pod could not be created": {kindDeployment, 2, 1, []condition{{"ReplicaFailure", "False"}}, model.Waiting, "1 of 2 Pods ready"},
-		"a complete Job":             {kindJob, 3, 2, []condition{{"SuccessCriteriaMet", "True"}, {"Complete", "True"}}, model.Good, "2 of 3 Pods succeeded"},
-		"a failed Job":               {kindJob, 1, 0, []condition{{"Failed", "True"}}, model.Bad, "0 of 1 Pod succeeded"},
+		"all Pods are ready":         {kindDeployment, 2, 2, []condition{{"Progressing", "True"}}, inspect.Good, "2 of 2 Pods ready"},
+		"no Pods are wanted":         {kindReplicaSet, 0, 0, nil, inspect.Good, "0 of 0 Pods ready"},
+		"a Pod is not ready":         {kindStatefulSet, 2, 1, nil, inspect.Waiting, "1 of 2 Pods ready"},
+		"a Pod cannot be created":    {kindDeployment, 2, 1, []condition{{"ReplicaFailure", "True"}}, inspect.Bad, "1 of 2 Pods ready"},
+		"a Pod could not be created": {kindDeployment, 2, 1, []condition{{"ReplicaFailure", "False"}}, inspect.Waiting, "1 of 2 Pods ready"},
+		"a complete Job":             {kindJob, 3, 2, []condition{{"SuccessCriteriaMet", "True"}, {"Complete", "True"}}, inspect.Good, "2 of 3 Pods succeeded"},
+		"a failed Job":               {kindJob, 1, 0, []condition{{"Failed", "True"}}, inspect.Bad, "0 of 1 Pod succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workload{wanted: tc.wanted, ready: tc.ready}
 			for _, c := range tc.conditions {
-				w.add(c.kind, c.status, "Reason", "message", metav1.Time{})
+				w.addProblem(c.kind, c.status, "Reason", "message", metav1.Time{})
 			}
-			n := w.node(tc.kind, &appsv1.Deployment{})
-			if n.Health != tc.want || n.Details[0] != tc.says || (n.Health == model.Bad) != (len(n.Conditions) > 0) {
+			n := w.nodeOfWorkload(tc.kind, &appsv1.Deployment{})
+			if n.Health != tc.want || n.Details[0] != tc.says || (n.Health == inspect.Bad) != (len(n.Conditions) > 0) {
 				t.Errorf("got %+v, want %s, %q", n, tc.want, tc.says)
 			}
 		})
@@ -96,21 +95,21 @@ func TestWorkloads(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	node := func(name string, health model.Health, children ...model.Node) model.Node {
-		return model.Node{Name: name, Health: health, Children: children}
+	node := func(name string, health inspect.Health, children ...inspect.Node) inspect.Node {
+		return inspect.Node{Name: name, Health: health, Children: children}
 	}
-	n := node("ns", model.Good,
-		node("well", model.Good, node("leaf", model.Good)),
-		node("way", model.Good, node("bad", model.Bad), node("fine", model.Good)),
-		node("waiting", model.Waiting))
-	if !problems(&n) {
+	n := node("ns", inspect.Good,
+		node("well", inspect.Good, node("leaf", inspect.Good)),
+		node("way", inspect.Good, node("bad", inspect.Bad), node("fine", inspect.Good)),
+		node("waiting", inspect.Waiting))
+	if !keepOnlyProblems(&n) {
 		t.Error("found no problems, although the tree has unhealthy objects")
 	}
-	want := node("ns", model.Good, node("way", model.Good, node("bad", model.Bad)), node("waiting", model.Waiting))
+	want := node("ns", inspect.Good, node("way", inspect.Good, node("bad", inspect.Bad)), node("waiting", inspect.Waiting))
 	if diff := cmp.Diff(want, n); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	if n = node("ns", model.Good, node("well", model.Good)); problems(&n) {
+	if n = node("ns", inspect.Good, node("well", inspect.Good)); keepOnlyProblems(&n) {
 		t.Error("found problems in a healthy tree")
 	}
 }

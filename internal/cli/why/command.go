@@ -3,21 +3,16 @@ package why
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/cli/tree"
-	"github.com/xylem-io/xylem/internal/cli/tree/gather"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
-	"github.com/xylem-io/xylem/internal/cli/tree/render"
-	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 )
 
 // Exit codes other than 0. 0 means that there is no problem.
@@ -29,7 +24,7 @@ const (
 type options struct {
 	env    *command.Env
 	output command.Output
-	way    gather.Way
+	way    inspect.Way
 }
 
 // NewCommand creates the why command.
@@ -47,7 +42,7 @@ The exit code is 0 if the Pod runs, the claim is bound or the object is ready, 1
 determine this. The command needs the same permissions as kubectl xylem tree, and has the same flags for reading the
 member itself.
 
--o json and yaml print one object of ` + model.APIVersion + `, kind ` + diagnose.Kind + `, with the fields subject, verdict (Well, Waiting
+-o json and yaml print one object of ` + inspect.APIVersion + `, kind ` + Kind + `, with the fields subject, verdict (Well, Waiting
 or Problem), summary, toDo, causes, evidence, times, missing and recorded. Later versions may add fields, but never rename
 fields or change their meaning.`,
 		Example: `  kubectl xylem why pod web-0 -n shop
@@ -61,9 +56,9 @@ fields or change their meaning.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: tree.Complete(env),
+		ValidArgsFunction: tree.CompleteSubjects(env),
 		RunE: func(c *cobra.Command, args []string) error {
-			well, err := o.run(c, args)
+			well, err := o.printDiagnosis(c, args)
 			switch {
 			case err != nil:
 				return command.Coded{Code: codeError, Err: err}
@@ -78,144 +73,119 @@ fields or change their meaning.`,
 	return c
 }
 
-func (o *options) run(c *cobra.Command, args []string) (well bool, err error) {
+func (o *options) printDiagnosis(c *cobra.Command, args []string) (well bool, err error) {
 	if err := o.output.Validate(); err != nil {
 		return false, err
 	}
-	asked, err := tree.Read(c.Context(), o.env, o.way, args)
+	asked, err := tree.ReadSubject(c.Context(), o.env, o.way, args)
 	if err != nil {
 		return false, err
 	}
-	var d *diagnose.Diagnosis
+	var d *Diagnosis
 	if asked.Owner != nil {
-		d = diagnose.OfWorkload(asked.Owner, asked.Facts)
+		d = DiagnoseWorkload(asked.Owner, asked.Facts)
 	} else {
-		d = diagnose.Of(asked.Facts[0])
+		d = DiagnoseSubject(asked.Facts[0])
 	}
-	well = d.Verdict == diagnose.Well
+	well = d.Verdict == Well
 	if o.output.Format != "" {
 		return well, errors.Join(o.output.Print(o.env.MachineOut(), d))
 	}
-	page{w: o.env.Out, paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), now: o.env.Clock.Now()}.print(d)
+	page{inspect.PageOfCommand(o.env)}.printDiagnosis(d)
 	return well, nil
 }
 
 // page prints a diagnosis as text.
-type page struct {
-	w     io.Writer
-	paint command.Paint
-	// width is the width of the terminal in characters; 0 means unlimited.
-	width int
-	now   time.Time
-}
+type page struct{ inspect.Page }
 
-func (p page) print(d *diagnose.Diagnosis) {
-	p.paragraph(p.verdict(d.Verdict), "", diagnose.Ended(d.Summary))
+func (p page) printDiagnosis(d *Diagnosis) {
+	p.Paragraph("", nil, p.paintOfVerdict(d.Verdict), inspect.EndSentence(d.Summary))
 	if d.ToDo != "" {
-		p.paragraph(p.paint.Strong, "", "To do: "+d.ToDo)
+		p.Paragraph("", nil, p.Paint.Strong, "To do: "+d.ToDo)
 	}
 	others := d.Causes
-	if d.Verdict == diagnose.Problem {
+	if d.Verdict == Problem {
 		others = others[1:] // the summary describes the first
 	}
 	printed := sets.New(d.ToDo)
 	for i, c := range others {
 		if i == 0 {
-			fmt.Fprintln(p.w, "\nAlso:")
+			fmt.Fprintln(p.Out, "\nAlso:")
 		}
 		toDo := c.ToDo
 		if printed.Has(toDo) {
 			toDo = "" // two objects report the same problem
 		}
 		printed.Insert(toDo)
-		p.paragraph(nil, "  - ", strings.TrimSpace(fmt.Sprintf("%s: %s %s", object(c.Ref), diagnose.Ended(c.What), toDo)))
+		p.Paragraph("  - ", nil, nil, strings.TrimSpace(fmt.Sprintf("%s: %s %s", c.describeObject(), inspect.EndSentence(c.What), toDo)))
 	}
-	if d.Verdict != diagnose.Well {
-		p.evidence(d)
+	if d.Verdict != Well {
+		p.printEvidence(d)
 	}
-	p.times(d)
+	p.printTimes(d)
 	for i, m := range d.Missing {
 		if i == 0 {
-			fmt.Fprintln(p.w, "\nNot read:")
+			fmt.Fprintln(p.Out, "\nNot read:")
 		}
-		p.paragraph(nil, "  ", fmt.Sprintf("%s%s: %s", m.What, in(m.Cluster), m.Why))
+		p.Paragraph("  ", nil, nil, fmt.Sprintf("%s%s: %s", m.What, inCluster(m.Cluster), m.Why))
 	}
-	if len(d.Recorded) > 0 && d.Verdict != diagnose.Well {
-		fmt.Fprintln(p.w)
-		p.paragraph(p.paint.Faint, "", fmt.Sprintf("For %s, only the host's records were read. Use --live to read members with their registrations' kubeconfigs, or --member-kubeconfig to read one with your own.", strings.Join(d.Recorded, ", ")))
+	if len(d.Recorded) > 0 && d.Verdict != Well {
+		fmt.Fprintln(p.Out)
+		p.Paragraph("", nil, p.Paint.Faint, fmt.Sprintf("For %s, only the host's records were read. Use --live to read members with their registrations' kubeconfigs, or --member-kubeconfig to read one with your own.", strings.Join(d.Recorded, ", ")))
 	}
 }
 
-func (p page) evidence(d *diagnose.Diagnosis) {
-	fmt.Fprintln(p.w, "\nEvidence:")
+func (p page) printEvidence(d *Diagnosis) {
+	fmt.Fprintln(p.Out, "\nEvidence:")
 	for _, e := range d.Evidence {
-		line := object(e.Ref) + ": " + e.State
+		line := e.describeObject() + ": " + e.State
 		if e.Created != nil {
-			line += ", created " + p.ago(e.Created.Time)
+			line += ", created " + p.TimeAgo(e.Created.Time)
 		}
-		p.paragraph(nil, "  ", line)
+		p.Paragraph("  ", nil, nil, line)
 		for _, c := range e.Conditions {
-			p.paragraph(nil, "    ", fmt.Sprintf("condition %s=%s %s (%s): %s", c.Type, c.Status, c.Reason, p.ago(c.Since.Time), c.Message))
+			p.Paragraph("    ", nil, nil, fmt.Sprintf("condition %s=%s %s (%s): %s", c.Type, c.Status, c.Reason, p.TimeAgo(c.Since.Time), c.Message))
 		}
 		for _, ev := range e.Events {
 			if ev.Type == corev1.EventTypeWarning {
-				p.paragraph(nil, "    ", fmt.Sprintf("event %s (%s): %s", ev.Reason, p.ago(ev.Last.Time), ev.Message))
+				p.Paragraph("    ", nil, nil, fmt.Sprintf("event %s (%s): %s", ev.Reason, p.TimeAgo(ev.Last.Time), ev.Message))
 			}
 		}
 	}
 }
 
-// times prints how long each step of a claim took. The resolution is one second, because the
+// printTimes prints how long each step of a claim took. The resolution is one second, because the
 // timestamps of objects have no fractions of seconds.
-func (p page) times(d *diagnose.Diagnosis) {
+func (p page) printTimes(d *Diagnosis) {
 	for i, s := range d.Times {
 		if i == 0 {
-			fmt.Fprintln(p.w, "\nTimes (resolution 1s):")
+			fmt.Fprintln(p.Out, "\nTimes (resolution 1s):")
 		}
-		fmt.Fprintf(p.w, "  %-12s  %-6s  %6s  from %s\n", s.Name, s.Side, s.Took(), s.Start.UTC().Format(time.RFC3339))
+		fmt.Fprintf(p.Out, "  %-12s  %-6s  %6s  from %s\n", s.Name, s.Side, s.Took(), s.Start.UTC().Format(time.RFC3339))
 	}
 }
 
-func (p page) ago(t time.Time) string {
-	if t.IsZero() {
-		return "at an unknown time"
-	}
-	return duration.HumanDuration(p.now.Sub(t)) + " ago"
-}
-
-// paragraph prints a text within the width, indented, and colored by paint if that is set.
-func (p page) paragraph(paint func(string) string, indent, text string) {
-	for i, line := range render.Wrap(text, p.width-len(indent)) {
-		if i > 0 {
-			indent = strings.Repeat(" ", len(indent))
-		}
-		if paint != nil {
-			line = paint(line)
-		}
-		fmt.Fprintln(p.w, indent+line)
-	}
-}
-
-func (p page) verdict(v diagnose.Verdict) func(string) string {
+func (p page) paintOfVerdict(v Verdict) func(string) string {
 	switch v {
-	case diagnose.Well:
-		return p.paint.Good
-	case diagnose.Waiting:
-		return p.paint.Doubtful
-	case diagnose.Problem:
+	case Well:
+		return p.Paint.Good
+	case Waiting:
+		return p.Paint.Doubtful
+	case Problem:
 	}
-	return p.paint.Bad
+	return p.Paint.Bad
 }
 
-func object(r diagnose.Ref) string {
+// describeObject returns the object's kind, name and cluster.
+func (r Ref) describeObject() string {
 	name := r.Name
 	if r.Namespace != "" {
 		name = r.Namespace + "/" + name
 	}
-	return fmt.Sprintf("%s %s%s", r.Kind, name, in(r.Cluster))
+	return fmt.Sprintf("%s %s%s", r.Kind, name, inCluster(r.Cluster))
 }
 
-func in(cluster string) string {
+func inCluster(cluster string) string {
 	if cluster == "" {
 		return ""
 	}

@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // If two conditions report one problem, what to do is printed once.
 func TestToDoIsPrintedOnce(t *testing.T) {
-	cause := func(what, toDo string) diagnose.Cause {
-		return diagnose.Cause{Ref: diagnose.Ref{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, What: what, ToDo: toDo}
+	cause := func(what, toDo string) Cause {
+		return Cause{Ref: Ref{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, What: what, ToDo: toDo}
 	}
 	var out strings.Builder
-	page{w: &out, now: time.Unix(1e9, 0)}.print(&diagnose.Diagnosis{
-		Verdict: diagnose.Problem, Summary: "Claim is lost", ToDo: "Restore the backup.",
-		Causes: []diagnose.Cause{
+	page{inspect.Page{Out: &out, Now: time.Unix(1e9, 0)}}.printDiagnosis(&Diagnosis{
+		Verdict: Problem, Summary: "Claim is lost", ToDo: "Restore the backup.",
+		Causes: []Cause{
 			cause("the disk is gone", "Restore the backup."), cause("the promise is broken", "Restore the backup."),
 			cause("it cannot be expanded", "Request less."), cause("nor copied", "Request less."),
 		},

@@ -2,14 +2,14 @@ package mutation
 
 // The files of the command `kubectl xylem move` that the mutations edit.
 const (
-	moveRun    = "internal/cli/move/run/move.go"
-	moveSwap   = "internal/cli/move/run/swap.go"
-	moveUndo   = "internal/cli/move/run/undo.go"
-	moveDelete = "internal/cli/move/olddisks/destroy.go"
-	moveVolume = "internal/cli/move/storage/volumes.go"
-	moveCopy   = "internal/cli/move/storage/copy.go"
+	moveRun    = "internal/cli/move/move.go"
+	moveSwap   = "internal/cli/move/swap.go"
+	moveUndo   = "internal/cli/move/undo.go"
+	moveDelete = "internal/cli/move/destroy.go"
+	moveVolume = "internal/cli/move/objects/volumes.go"
+	moveCopy   = "internal/cli/move/objects/copy.go"
 
-	moveManifests = "internal/cli/move/record/manifests.go"
+	moveManifests = "internal/cli/move/objects/manifests.go"
 )
 
 // Moves returns defects of `kubectl xylem move`, which test/model/moves finds.

@@ -23,7 +23,7 @@ func run(verify bool) error {
 	}
 	var wrong []error
 	for path, page := range map[string]func() ([]byte, error){"internal/REASONS.md": reasonsPage, "internal/METRICS.md": metricsPage, "internal/VOLUMES.md": volumesPage,
-		"internal/SNAPSHOTS.md": snapshotsPage, howTos: howTosPage, "internal/cli/why/diagnose/zz_generated.reasons.go": reasonsTable} {
+		"internal/SNAPSHOTS.md": snapshotsPage, howTos: howTosPage, "internal/cli/inspect/zz_generated.reasons.go": reasonsTable} {
 		want, err := page()
 		if err != nil {
 			return fmt.Errorf("generate %s: %w", path, err)

@@ -27,7 +27,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/result"
+	"github.com/xylem-io/xylem/internal/cli/doctor"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
@@ -57,7 +57,7 @@ func finds(ctx context.Context, c clock.Clock, args, want []string, words ...str
 }
 
 // healthy waits until doctor finds no problems, and returns what it checked.
-func healthy(ctx context.Context) (found *result.Checkup) {
+func healthy(ctx context.Context) (found *doctor.Checkup) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		var code int
@@ -129,16 +129,16 @@ var _ = Describe("kubectl xylem doctor", func() {
 
 	It("finds no error in a default installation, and exits with 0", suite.Core, func(ctx SpecContext) {
 		found := healthy(ctx)
-		checked := map[string][]result.Check{}
+		checked := map[string][]doctor.Check{}
 		for _, f := range found.Findings {
 			checked[f.Cluster] = append(checked[f.Cluster], f.Check)
 		}
-		Expect(checked[""]).To(ConsistOf(result.CheckKubernetes, result.CheckPlugin, result.CheckDefinition, result.CheckManager, result.CheckRights, result.CheckPolicies,
-			result.CheckDriver, result.CheckControlPlane, result.CheckClock, result.CheckMembers, result.CheckTokens, result.CheckNodeAPI, result.CheckDaemonSets,
-			result.CheckSnapshots, result.CheckLeftovers))
-		Expect(checked[one]).To(ConsistOf(result.CheckConnection, result.CheckKubernetes, result.CheckClock, result.CheckPolicies, result.CheckRights, result.CheckFence, result.CheckSnapshots))
+		Expect(checked[""]).To(ConsistOf(doctor.CheckKubernetes, doctor.CheckPlugin, doctor.CheckDefinition, doctor.CheckManager, doctor.CheckRights, doctor.CheckPolicies,
+			doctor.CheckDriver, doctor.CheckControlPlane, doctor.CheckClock, doctor.CheckMembers, doctor.CheckTokens, doctor.CheckNodeAPI, doctor.CheckDaemonSets,
+			doctor.CheckSnapshots, doctor.CheckLeftovers))
+		Expect(checked[one]).To(ConsistOf(doctor.CheckConnection, doctor.CheckKubernetes, doctor.CheckClock, doctor.CheckPolicies, doctor.CheckRights, doctor.CheckFence, doctor.CheckSnapshots))
 		// The manager's account is not allowed to read policies.
-		Expect(checked[two]).To(ConsistOf(result.CheckConnection, result.CheckKubernetes, result.CheckClock, result.CheckRights, result.CheckFence, result.CheckSnapshots))
+		Expect(checked[two]).To(ConsistOf(doctor.CheckConnection, doctor.CheckKubernetes, doctor.CheckClock, doctor.CheckRights, doctor.CheckFence, doctor.CheckSnapshots))
 		Expect(found.Missing).To(BeEmpty())
 		Eventually(func(g Gomega) {
 			out, complaints, code := plugin(ctx, here, append([]string{"doctor"}, asAdminOf(one)...)...)

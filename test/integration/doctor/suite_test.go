@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/clock"
 
-	"github.com/xylem-io/xylem/internal/cli/doctor/result"
+	"github.com/xylem-io/xylem/internal/cli/doctor"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
@@ -81,10 +81,10 @@ func plugin(ctx context.Context, c clock.Clock, args ...string) (out, complaints
 }
 
 // checkup runs doctor with JSON output, and returns its findings and its exit code.
-func checkup(ctx context.Context, g Gomega, c clock.Clock, args ...string) (*result.Checkup, int) {
+func checkup(ctx context.Context, g Gomega, c clock.Clock, args ...string) (*doctor.Checkup, int) {
 	out, complaints, code := plugin(ctx, c, append([]string{"doctor", "-o", "json"}, args...)...)
 	g.Expect(complaints).To(BeEmpty())
-	var found result.Checkup
+	var found doctor.Checkup
 	g.Expect(json.Unmarshal([]byte(out), &found)).To(Succeed(), out)
 	g.Expect(found.APIVersion).To(Equal("cli.xylem.io/v1alpha1"))
 	g.Expect(found.Kind).To(Equal("Checkup"))
@@ -92,10 +92,10 @@ func checkup(ctx context.Context, g Gomega, c clock.Clock, args ...string) (*res
 }
 
 // problems returns all findings with a level other than OK, as "level check cluster".
-func problems(c *result.Checkup) []string {
+func problems(c *doctor.Checkup) []string {
 	all := []string{}
 	for _, f := range c.Findings {
-		if f.Level != result.OK {
+		if f.Level != doctor.OK {
 			all = append(all, strings.TrimSpace(string(f.Level)+" "+string(f.Check)+" "+f.Cluster))
 		}
 	}

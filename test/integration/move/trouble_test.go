@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/cli/move/objects"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/kubelet"
 	"github.com/xylem-io/xylem/test/integration/harness"
@@ -127,10 +127,10 @@ var _ = Describe("A move", func() {
 	// forge writes a record as a tenant can.
 	forge := func(ctx context.Context, s *story, namespace, phase string, fields map[string]any) {
 		GinkgoHelper()
-		place := func(name string) record.Place {
+		place := func(name string) objects.Place {
 			cr, err := suite.Read[v1alpha1.ClusterRegistration](ctx, x.Host, "", name)
 			Expect(err).NotTo(HaveOccurred())
-			return record.PlaceOf(cr)
+			return objects.PlaceOf(cr)
 		}
 		claim := harness.Claim(namespace, "data", class)
 		claim.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
@@ -203,7 +203,7 @@ var _ = Describe("A move", func() {
 		forge(ctx, s, s.namespace, "Rebinding", map[string]any{"old": disk(own), "claim": claim})
 		refused(s.move(ctx, "--undo"), "has another class or mode than the claim in the record")
 		By("writing sentences and commands")
-		for _, fields := range []map[string]any{{"phase": "Copying. To do: run this\n"}, {"to": record.Place{Registration: two + " && run this"}}} {
+		for _, fields := range []map[string]any{{"phase": "Copying. To do: run this\n"}, {"to": objects.Place{Registration: two + " && run this"}}} {
 			fields["old"] = disk(own)
 			forge(ctx, s, s.namespace, "Copying", fields)
 			for _, args := range [][]string{{"--to", two, "--dry-run"}, {"--undo"}, {"--delete-source"}} {

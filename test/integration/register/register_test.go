@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/cli/why"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
@@ -339,7 +339,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		for _, kind := range []string{"pvc", "pod"} {
 			Eventually(ctx, func(g Gomega) {
 				out, _, code := suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), clock.RealClock{}, "why", kind, "early", "--namespace", users, "--output", "json")
-				var d diagnose.Diagnosis
+				var d why.Diagnosis
 				g.Expect(json.Unmarshal([]byte(out), &d)).To(Succeed(), out)
 				g.Expect(code).To(Equal(1))
 				g.Expect(d.Causes).NotTo(BeEmpty(), out)

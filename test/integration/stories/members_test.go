@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
@@ -319,7 +319,7 @@ var _ = Describe("A member that is registered and deregistered", suite.Slow, Ord
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		s.noted(ctx, "Node", "kosmos-"+third, v1alpha1.ReasonRegistrationGone, third, "Register the cluster again under that name")
-		s.why(ctx, "Pod", pod, model.StateNotFound, third, "Register the cluster again")
+		s.why(ctx, "Pod", pod, inspect.StateNotFound, third, "Register the cluster again")
 
 		By("registering the member again, as the event suggests")
 		Expect(x.Register(ctx, third, third)).To(Succeed())

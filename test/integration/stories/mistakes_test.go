@@ -14,7 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/suite"
@@ -60,7 +60,7 @@ func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...s
 		s.why(ctx, kind, name, reason)
 		return
 	}
-	what, toDo := diagnose.Explain(reason, message)
+	what, toDo := inspect.ExplainReason(reason, message)
 	Expect(toDo).NotTo(BeEmpty(), message)
 	s.answered(answer{On: kind, By: "kubectl describe clusterregistration", Reason: reason, Summary: what, ToDo: toDo})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 
-	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // mistakesPage is the path to which the suite writes internal/MISTAKES.md.
@@ -58,7 +58,7 @@ type answer struct {
 const answerEntry = "answer to a mistake"
 
 func (a answer) String() string {
-	return a.By + ": " + diagnose.Ended(a.Summary) + " " + a.ToDo
+	return a.By + ": " + inspect.EndSentence(a.Summary) + " " + a.ToDo
 }
 
 // answered adds an answer to the story's report.
@@ -116,7 +116,7 @@ func written(answers []answer) []byte {
 	var page bytes.Buffer
 	page.WriteString(pageHead)
 	for _, a := range slices.SortedStableFunc(slices.Values(answers), func(a, b answer) int { return cmp.Compare(a.Mistake, b.Mistake) }) {
-		fmt.Fprintf(&page, "| %s | %s | `%s` | %s | %s |\n", cell(a.Mistake), a.On, a.Reason, cell(diagnose.Ended(a.Summary)), cell(a.ToDo))
+		fmt.Fprintf(&page, "| %s | %s | `%s` | %s | %s |\n", cell(a.Mistake), a.On, a.Reason, cell(inspect.EndSentence(a.Summary)), cell(a.ToDo))
 	}
 	return page.Bytes()
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
@@ -25,19 +25,19 @@ func (s *story) plugin(ctx context.Context, args ...string) (out, complaints str
 }
 
 // tree returns the JSON output of kubectl xylem tree.
-func (s *story) tree(ctx context.Context, args ...string) *model.Tree {
+func (s *story) tree(ctx context.Context, args ...string) *inspect.Tree {
 	GinkgoHelper()
 	out, complaints, code := s.plugin(ctx, append([]string{"tree", "-o", "json"}, args...)...)
 	Expect(code).To(BeZero(), complaints)
-	var t model.Tree
+	var t inspect.Tree
 	Expect(json.Unmarshal([]byte(out), &t)).To(Succeed())
 	Expect(t.TypeMeta).To(Equal(metav1.TypeMeta{APIVersion: "cli.xylem.io/v1alpha1", Kind: "Tree"}))
 	return &t
 }
 
 // nodes returns the nodes of a tree with the given kind and cluster.
-func nodes(n *model.Node, kind, cluster string) []model.Node {
-	var found []model.Node
+func nodes(n *inspect.Node, kind, cluster string) []inspect.Node {
+	var found []inspect.Node
 	if n.Kind == kind && n.Cluster == cluster {
 		found = append(found, *n)
 	}
@@ -58,7 +58,7 @@ func conditionsOf(claim *corev1.PersistentVolumeClaim) []string {
 	return messages
 }
 
-func told(n model.Node) []string {
+func told(n inspect.Node) []string {
 	var messages []string
 	for _, c := range n.Conditions {
 		messages = append(messages, c.Message)
@@ -86,8 +86,8 @@ var _ = Describe("kubectl xylem tree", func() {
 			Expect(live.Recorded).To(BeEmpty())
 			own := s.tree(ctx, append(subject, "--member-kubeconfig", x.Fleet.Member(one).KubeconfigPath())...)
 			Expect(own.Root).To(Equal(live.Root))
-			for state, t := range map[string]*model.Tree{model.StateRecorded: recorded, "Bound": live} {
-				Expect(nodes(&t.Root, "PersistentVolumeClaim", "")).To(ConsistOf(And(HaveField("Name", "data"), HaveField("State", "Bound"), HaveField("Health", model.Good))))
+			for state, t := range map[string]*inspect.Tree{inspect.StateRecorded: recorded, "Bound": live} {
+				Expect(nodes(&t.Root, "PersistentVolumeClaim", "")).To(ConsistOf(And(HaveField("Name", "data"), HaveField("State", "Bound"), HaveField("Health", inspect.Good))))
 				Expect(nodes(&t.Root, "PersistentVolume", "")).To(ConsistOf(HaveField("Name", volume)))
 				Expect(nodes(&t.Root, "ClusterRegistration", "")).To(ConsistOf(And(HaveField("Name", one), HaveField("State", "Connected"))))
 				Expect(nodes(&t.Root, "PersistentVolumeClaim", one)).To(ConsistOf(And(HaveField("Name", "data"), HaveField("State", state))))
@@ -146,7 +146,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		claim, err := read[corev1.PersistentVolumeClaim](ctx, s, x.Host, "unused")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(told(promised.Root)).To(Equal(conditionsOf(claim)))
-		Expect(nodes(&promised.Root, "PersistentVolume", "")).To(ConsistOf(And(HaveField("Name", claim.Spec.VolumeName), HaveField("Health", model.Waiting))))
+		Expect(nodes(&promised.Root, "PersistentVolume", "")).To(ConsistOf(And(HaveField("Name", claim.Spec.VolumeName), HaveField("Health", inspect.Waiting))))
 		Expect(nodes(&promised.Root, "ClusterRegistration", "")).To(BeEmpty())
 
 		Eventually(ctx, func(g Gomega) {
@@ -170,7 +170,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		s.deleteClaim(ctx, "kept")
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Status.Phase", corev1.VolumeReleased))
 		left := s.tree(ctx, "pvc", "kept", "--live")
-		Expect(left.Root.State).To(Equal(model.StateNotFound))
+		Expect(left.Root.State).To(Equal(inspect.StateNotFound))
 		Expect(nodes(&left.Root, "PersistentVolume", "")).To(ConsistOf(And(HaveField("Name", volume), HaveField("State", "Released"))))
 		Expect(nodes(&left.Root, "PersistentVolume", one)).To(ConsistOf(HaveField("Name", volume)))
 
@@ -203,7 +203,7 @@ var _ = Describe("kubectl xylem tree", func() {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tenant}},
 		}
 		Expect(x.Host.API.Create(ctx, binding)).To(Succeed())
-		var t *model.Tree
+		var t *inspect.Tree
 		Eventually(ctx, func() int { // RBAC takes effect with a delay
 			_, _, code := s.plugin(ctx, "tree", "pvc", "data", "--as", tenant)
 			return code
@@ -212,7 +212,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		Expect(t.Root.State).To(Equal("Bound"))
 		Expect(nodes(&t.Root, "Pod", "")).To(HaveLen(1))
 		for _, what := range []string{"ClusterRegistrations", "PersistentVolume "} {
-			Expect(slices.ContainsFunc(t.Missing, func(m model.Missing) bool { return len(m.What) >= len(what) && m.What[:len(what)] == what })).To(BeTrue(), "%v", t.Missing)
+			Expect(slices.ContainsFunc(t.Missing, func(m inspect.Missing) bool { return len(m.What) >= len(what) && m.What[:len(what)] == what })).To(BeTrue(), "%v", t.Missing)
 		}
 		Expect(t.Missing).To(HaveEach(HaveField("Why", ContainSubstring(tenant))))
 	}, SpecTimeout(storyTime))

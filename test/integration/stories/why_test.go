@@ -14,7 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/status"
-	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/internal/cli/why"
 	"github.com/xylem-io/xylem/internal/timeline"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
@@ -25,13 +25,13 @@ import (
 // adds both sentences to the report.
 func (s *story) why(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
-	var d *diagnose.Diagnosis
+	var d *why.Diagnosis
 	var printed string
 	Eventually(func(g Gomega) {
 		var code int
 		d, code = s.diagnosed(ctx, g, kind, name)
 		g.Expect(code).To(Equal(1))
-		g.Expect(d.Verdict).To(Equal(diagnose.Problem))
+		g.Expect(d.Verdict).To(Equal(why.Problem))
 		g.Expect(d.Causes[0].Reason).To(Equal(reason), "%+v", d.Causes)
 		g.Expect(d.ToDo).NotTo(BeEmpty(), d.Summary)
 		printed, _, _ = s.plugin(ctx, "why", kind, name)
@@ -69,10 +69,10 @@ func leaderLease() *coordinationv1.Lease {
 }
 
 // diagnosed returns the JSON output of `kubectl xylem why` with more arguments, and its exit code.
-func (s *story) diagnosed(ctx context.Context, g Gomega, kind, name string, args ...string) (*diagnose.Diagnosis, int) {
+func (s *story) diagnosed(ctx context.Context, g Gomega, kind, name string, args ...string) (*why.Diagnosis, int) {
 	out, complaints, code := s.plugin(ctx, append([]string{"why", "-o", "json", kind, name}, args...)...)
 	g.Expect(complaints).To(BeEmpty())
-	var d diagnose.Diagnosis
+	var d why.Diagnosis
 	g.Expect(json.Unmarshal([]byte(out), &d)).To(Succeed())
 	g.Expect(d.TypeMeta).To(Equal(metav1.TypeMeta{APIVersion: "cli.xylem.io/v1alpha1", Kind: "Diagnosis"}))
 	return &d, code
@@ -106,7 +106,7 @@ var _ = Describe("kubectl xylem why", func() {
 		s.claim(ctx, "data")
 		Eventually(func(g Gomega) {
 			d, _ := s.diagnosed(ctx, g, "pvc", "data")
-			g.Expect(d.Verdict).To(Equal(diagnose.Waiting))
+			g.Expect(d.Verdict).To(Equal(why.Waiting))
 			g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(leaderLease()), &coordinationv1.Lease{})).To(Succeed())
 		}).WithContext(ctx).Should(Succeed())
 		Expect(elected.Stop()).To(Succeed())
@@ -133,7 +133,7 @@ var _ = Describe("kubectl xylem why", func() {
 		Eventually(func(g Gomega) {
 			d, code := s.diagnosed(ctx, g, "pvc", "data")
 			g.Expect(code).To(Equal(1))
-			g.Expect(d.Verdict).To(Equal(diagnose.Waiting))
+			g.Expect(d.Verdict).To(Equal(why.Waiting))
 			g.Expect(d.Summary).To(ContainSubstring("no Pod uses the claim yet"))
 			g.Expect(d.ToDo).To(Equal("Create a Pod that uses the claim."))
 		}).WithContext(ctx).Should(Succeed())

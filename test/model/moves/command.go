@@ -11,11 +11,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	movehost "github.com/xylem-io/xylem/internal/cli/move/host"
-	"github.com/xylem-io/xylem/internal/cli/move/olddisks"
-	"github.com/xylem-io/xylem/internal/cli/move/plan"
-	"github.com/xylem-io/xylem/internal/cli/move/record"
-	"github.com/xylem-io/xylem/internal/cli/move/run"
+	movecommand "github.com/xylem-io/xylem/internal/cli/move"
+	"github.com/xylem-io/xylem/internal/cli/move/objects"
 )
 
 // verb is a command.
@@ -33,25 +30,25 @@ const timeout = 2 * time.Second
 // execute runs a command.
 func execute(ctx context.Context, v verb, h *host) error {
 	streams := genericiooptions.IOStreams{In: nil, Out: io.Discard, ErrOut: io.Discard}
-	c := &movehost.Client{
+	c := &objects.Client{
 		Cluster: &command.Cluster{Client: h, Config: &rest.Config{Host: "host"}}, Env: command.NewEnv(streams, clock.RealClock{}),
 		Namespace: namespace, Timeout: timeout,
 	}
-	o := run.Options{DryRun: command.DryRunNone, Yes: true, Image: "mover", ID: record.NewID(), Shell: shell{h}}
+	o := movecommand.Options{DryRun: command.DryRunNone, Yes: true, Image: "mover", ID: objects.NewMoveID(), Shell: shell{h}}
 	h.last = time.Now()
 	h.w.settle()
 	var err error
 	switch v {
 	case move:
 		o.To = places[to].Registration
-		err = run.Move(ctx, c, o, name)
+		err = movecommand.Move(ctx, c, o, name)
 	case undo:
 		h.w.undone()
-		err = run.Undo(ctx, c, o, name)
+		err = movecommand.Undo(ctx, c, o, name)
 	case deleteOld:
 		h.w.deleting = true
 		h.w.consent()
-		err = olddisks.Destroy(ctx, c, o, name)
+		err = movecommand.DestroyOldDisks(ctx, c, o, name)
 	}
 	h.w.deleting = false
 	h.w.settle()
@@ -60,4 +57,4 @@ func execute(ctx context.Context, v verb, h *host) error {
 }
 
 // nothingToDo reports whether a command had nothing to do.
-func nothingToDo(err error) bool { return errors.As(err, &plan.NothingToDo{}) }
+func nothingToDo(err error) bool { return errors.As(err, &movecommand.NothingToDo{}) }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/cli/move/objects"
 	"github.com/xylem-io/xylem/test/model/api"
 )
 
@@ -251,7 +251,7 @@ func (w *world) consent() {
 // undone records that the user wants the old data, if Pods may have written to the copy.
 func (w *world) undone() {
 	for _, stored := range all[*corev1.ConfigMap](w, records) {
-		var r record.Record
+		var r objects.Record
 		if err := json.Unmarshal([]byte(stored.Data["move"]), &r); err == nil && r.Used {
 			w.newest = ""
 		}

@@ -21,8 +21,8 @@ type Content struct {
 	Bytes  int64
 }
 
-// args returns the arguments of the scripts.
-func (c Content) args() []string {
+// scriptArguments returns the arguments of the scripts.
+func (c Content) scriptArguments() []string {
 	if c.Device {
 		return []string{strconv.FormatInt(c.Bytes, 10)}
 	}
@@ -44,7 +44,7 @@ func (s Shell) Copy(ctx context.Context, from, to End, content Content, count fu
 	if content.Device {
 		send, receive = sendDevice, receiveDevice
 	}
-	return s.pipe(ctx, side{from, send}, side{to, receive}, count, content.args()...)
+	return s.pipeBetweenPods(ctx, side{from, send}, side{to, receive}, count, content.scriptArguments()...)
 }
 
 // side is one end of a pipe, with its script.
@@ -53,10 +53,10 @@ type side struct {
 	script string
 }
 
-// pipe runs one script with the output of another as its input, in frames, and counts the bytes. It
+// pipeBetweenPods runs one script with the output of another as its input, in frames, and counts the bytes. It
 // returns the first error, because an error at one end makes the other end fail too.
-func (s Shell) pipe(ctx context.Context, from, to side, count func(int), args ...string) error {
-	in := newInput()
+func (s Shell) pipeBetweenPods(ctx context.Context, from, to side, count func(int), args ...string) error {
+	in := newScriptInput()
 	group, ctx := errgroup.WithContext(ctx)
 	var (
 		once  sync.Once
@@ -74,7 +74,7 @@ func (s Shell) pipe(ctx context.Context, from, to side, count func(int), args ..
 		frames := &framer{to: in.w}
 		err := s.run(ctx, from.Pod, from.script, nil, counted{frames, count}, args...)
 		if err == nil {
-			err = frames.end()
+			err = frames.endFrames()
 		}
 		if err = ended("read the disk", from, err); err != nil {
 			_ = in.w.CloseWithError(err) // never returns an error
@@ -113,7 +113,7 @@ func (s Shell) Sum(ctx context.Context, pod string, content Content) (string, er
 		script = sumDevice
 	}
 	var out bytes.Buffer
-	if err := s.run(ctx, pod, script, nil, &out, content.args()...); err != nil {
+	if err := s.run(ctx, pod, script, nil, &out, content.scriptArguments()...); err != nil {
 		return "", err
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(out.String()), " ")
@@ -125,10 +125,10 @@ func (s Shell) Sum(ctx context.Context, pod string, content Content) (string, er
 
 // UsedBytes estimates the number of bytes to copy from a Pod's volume with files.
 func (s Shell) UsedBytes(ctx context.Context, pod string) (int64, error) {
-	return s.number(ctx, pod, usedBytes)
+	return s.readNumber(ctx, pod, usedBytes)
 }
 
 // DeviceBytes returns the size of a Pod's block device.
 func (s Shell) DeviceBytes(ctx context.Context, pod string) (int64, error) {
-	return s.number(ctx, pod, deviceBytes)
+	return s.readNumber(ctx, pod, deviceBytes)
 }

@@ -30,7 +30,7 @@ func (f *framer) Write(b []byte) (int, error) {
 		f.content = append(f.content, b[:n]...)
 		b, written = b[n:], written+n
 		if len(f.content) == frameSize {
-			if err := f.flush(); err != nil {
+			if err := f.flushFrame(); err != nil {
 				return written, err
 			}
 		}
@@ -38,7 +38,7 @@ func (f *framer) Write(b []byte) (int, error) {
 	return written, nil
 }
 
-func (f *framer) flush() error {
+func (f *framer) flushFrame() error {
 	if len(f.content) == 0 {
 		return nil
 	}
@@ -50,9 +50,9 @@ func (f *framer) flush() error {
 	return err //nolint:wrapcheck // the caller names the stream
 }
 
-// end writes the remaining content, and reports the end of the data.
-func (f *framer) end() error {
-	if err := f.flush(); err != nil {
+// endFrames writes the remaining content, and reports the end of the data.
+func (f *framer) endFrames() error {
+	if err := f.flushFrame(); err != nil {
 		return err
 	}
 	_, err := io.WriteString(f.to, lastFrame+"\n")

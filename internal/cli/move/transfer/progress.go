@@ -30,49 +30,49 @@ type Bar struct {
 	drawn time.Time
 }
 
-// NewBar creates a Bar. w is nil without a terminal. total is an estimate, or 0.
-func NewBar(w io.Writer, c clock.PassiveClock, total int64) *Bar {
+// NewProgressBar creates a Bar. w is nil without a terminal. total is an estimate, or 0.
+func NewProgressBar(w io.Writer, c clock.PassiveClock, total int64) *Bar {
 	return &Bar{w: w, clock: c, total: total, begin: c.Now()}
 }
 
-// Add counts n more bytes. It is safe for concurrent use.
-func (b *Bar) Add(n int) {
+// AddBytes counts n more bytes. It is safe for concurrent use.
+func (b *Bar) AddBytes(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done += int64(n)
 	if now := b.clock.Now(); b.w != nil && now.Sub(b.drawn) >= redraw {
 		b.drawn = now
-		fmt.Fprintf(b.w, "\r%s\x1b[K", line(b.done, b.total, now.Sub(b.begin)))
+		fmt.Fprintf(b.w, "\r%s\x1b[K", progressLine(b.done, b.total, now.Sub(b.begin)))
 	}
 }
 
-// End removes the bar, and returns the copied size.
-func (b *Bar) End() string {
+// EndProgress removes the bar, and returns the copied size.
+func (b *Bar) EndProgress() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.w != nil {
 		fmt.Fprint(b.w, "\r\x1b[K")
 		b.w = nil // a stream may still count what it has buffered
 	}
-	return BytesOf(b.done)
+	return HumanBytes(b.done)
 }
 
-// line returns the bar as text. It stays at 100% if the archive is larger than the estimate.
-func line(done, total int64, took time.Duration) string {
+// progressLine returns the bar as text. It stays at 100% if the archive is larger than the estimate.
+func progressLine(done, total int64, took time.Duration) string {
 	rate := ""
 	if seconds := took.Seconds(); seconds >= 1 {
-		rate = fmt.Sprintf(", %s/s", BytesOf(int64(float64(done)/seconds)))
+		rate = fmt.Sprintf(", %s/s", HumanBytes(int64(float64(done)/seconds)))
 	}
 	if total <= 0 {
-		return fmt.Sprintf("  copied %s%s", BytesOf(done), rate)
+		return fmt.Sprintf("  copied %s%s", HumanBytes(done), rate)
 	}
 	part := min(float64(done)/float64(total), 1)
 	full := int(part * barWidth)
-	return fmt.Sprintf("  [%s%s] %3.0f%%  %s of about %s%s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), part*100, BytesOf(done), BytesOf(total), rate)
+	return fmt.Sprintf("  [%s%s] %3.0f%%  %s of about %s%s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), part*100, HumanBytes(done), HumanBytes(total), rate)
 }
 
-// BytesOf returns a size with a unit, rounded down to tenths.
-func BytesOf(n int64) string {
+// HumanBytes returns a size with a unit, rounded down to tenths.
+func HumanBytes(n int64) string {
 	for _, unit := range []struct {
 		size int64
 		name string

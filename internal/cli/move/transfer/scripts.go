@@ -36,9 +36,9 @@ const unframe = `(while read -r size && [ "$size" != ` + lastFrame + ` ]; do hea
 var (
 	sendFiles    = inVolume + `tar ` + created + ` --sparse .`
 	receiveFiles = inVolume + `find . -mindepth 1 -maxdepth 1 ! -path ` + lostAndFound + ` -exec rm -rf --one-file-system -- {} +
-` + piped(unframe, `tar `+tree+` --extract --file=- --same-owner --same-permissions --delay-directory-restore`) + `
+` + pipedScript(unframe, `tar `+tree+` --extract --file=- --same-owner --same-permissions --delay-directory-restore`) + `
 sync -f .`
-	sumFiles = inVolume + piped(`tar `+created+` .`, `sha256sum`)
+	sumFiles = inVolume + pipedScript(`tar `+created+` .`, `sha256sum`)
 	// usedBytes estimates the number of bytes to copy.
 	usedBytes = inVolume + `du --summarize --one-file-system --block-size=1 .`
 )
@@ -54,12 +54,12 @@ blockdev --getsize64 "${VOLUME:?}" 2>/dev/null || stat -Lc %s "${VOLUME:?}"`
 )
 
 var (
-	receiveDevice = "set -eu\n" + piped(unframe, `dd of="${VOLUME:?}" bs=1M iflag=fullblock conv=notrunc,fsync status=none`)
-	sumDevice     = "set -eu\n" + piped(readDevice, `sha256sum`)
+	receiveDevice = "set -eu\n" + pipedScript(unframe, `dd of="${VOLUME:?}" bs=1M iflag=fullblock conv=notrunc,fsync status=none`)
+	sumDevice     = "set -eu\n" + pipedScript(readDevice, `sha256sum`)
 )
 
-// piped returns a script that pipes one program into another, and fails if either fails.
-func piped(first, second string) string {
+// pipedScript returns a script that pipes one program into another, and fails if either fails.
+func pipedScript(first, second string) string {
 	return strings.NewReplacer("FIRST", first, "SECOND", second).Replace(`exec 4>&1
 failed=$({ { FIRST || echo failed >&3; } | SECOND >&4; } 3>&1)
 [ -z "$failed" ]`)

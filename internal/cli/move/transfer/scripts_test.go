@@ -29,7 +29,7 @@ func TestScriptsFail(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	for name, script := range map[string]string{
 		"send": sendFiles, "receive": receiveFiles, "sum": sumFiles, "send a device": sendDevice, "sum a device": sumDevice, "read the size of a device": deviceBytes,
-		"the first program in a pipe fails": "set -eu\n" + piped("{ echo some; false; }", "cat"), "the last program in a pipe fails": "set -eu\n" + piped("true", "false"),
+		"the first program in a pipe fails": "set -eu\n" + pipedScript("{ echo some; false; }", "cat"), "the last program in a pipe fails": "set -eu\n" + pipedScript("true", "false"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := shellIn(t.Context(), t, gone, script, nil, "1"); err == nil {
@@ -104,7 +104,7 @@ func framed(t *testing.T, content string) []byte {
 			t.Fatalf("wrote %d of %d bytes: %v", n, len(part), err)
 		}
 	}
-	if err := f.end(); err != nil {
+	if err := f.endFrames(); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

@@ -52,7 +52,7 @@ type input struct {
 	w *io.PipeWriter
 }
 
-func newInput() *input {
+func newScriptInput() *input {
 	r, w := io.Pipe()
 	return &input{r, w}
 }
@@ -65,7 +65,7 @@ func (s Shell) run(ctx context.Context, pod, script string, in *input, out io.Wr
 		return fmt.Errorf("create a client for %s: %w", s.Config.Host, err)
 	}
 	if in == nil {
-		in = newInput()
+		in = newScriptInput()
 	}
 	defer func() { _ = in.w.Close() }() // never returns an error
 	o := newOutput(out, func() { _ = in.w.Close() })
@@ -89,12 +89,12 @@ func (s Shell) run(ctx context.Context, pod, script string, in *input, out io.Wr
 	ctx = klog.NewContext(ctx, logr.Discard()) // the executor would also log broken streams
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: o, Stderr: &o.complaints})
 	switch {
-	case o.received():
+	case o.receivedOutput():
 		return nil
 	case err != nil:
-		return fmt.Errorf("in Pod %q: %w%s", pod, err, o.complaints.text())
+		return fmt.Errorf("in Pod %q: %w%s", pod, err, o.complaints.textOfTail())
 	}
-	return fmt.Errorf("the connection was lost before the script in Pod %q finished%s", pod, o.complaints.text())
+	return fmt.Errorf("the connection was lost before the script in Pod %q finished%s", pod, o.complaints.textOfTail())
 }
 
 // output is the output of an acknowledged script. It writes everything before the mark to out.
@@ -112,19 +112,19 @@ type output struct {
 func newOutput(out io.Writer, received func()) *output {
 	o := &output{mark: rand.Text(), out: out}
 	o.complaints.written = func() {
-		if o.received() {
+		if o.receivedOutput() {
 			received()
 		}
 	}
 	return o
 }
 
-// received reports whether the script has succeeded and all its output has arrived.
-func (o *output) received() bool {
+// receivedOutput reports whether the script has succeeded and all its output has arrived.
+func (o *output) receivedOutput() bool {
 	o.mu.Lock()
 	marked := o.marked
 	o.mu.Unlock()
-	return marked && o.complaints.finished()
+	return marked && o.complaints.finishedLines()
 }
 
 // Write implements io.Writer.
@@ -173,8 +173,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// finished reports whether the script succeeded.
-func (t *tail) finished() bool {
+// finishedLines reports whether the script succeeded.
+func (t *tail) finishedLines() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return bytes.HasSuffix(t.end, []byte(finished+"\n"))
@@ -183,8 +183,8 @@ func (t *tail) finished() bool {
 // progressOf matches progress output: tar's dots, and dd's numbers.
 var progressOf = regexp.MustCompile(`^\.*|(^|[\r\n])[0-9]+ bytes [^\r\n]*|(^|[\r\n])[0-9]+\+[0-9]+ records [^\r\n]*`)
 
-// text returns the error output as the suffix of a message.
-func (t *tail) text() string {
+// textOfTail returns the error output as the suffix of a message.
+func (t *tail) textOfTail() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	said := strings.Join(strings.Fields(progressOf.ReplaceAllString(string(t.end), "")), " ")
@@ -194,8 +194,8 @@ func (t *tail) text() string {
 	return ": " + said
 }
 
-// number returns the number that a script prints.
-func (s Shell) number(ctx context.Context, pod, script string) (int64, error) {
+// readNumber returns the number that a script prints.
+func (s Shell) readNumber(ctx context.Context, pod, script string) (int64, error) {
 	var out bytes.Buffer
 	if err := s.run(ctx, pod, script, nil, &out); err != nil {
 		return 0, err

@@ -15,10 +15,10 @@ func TestTail(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	if want := ": dd: error writing 'x': No space left on device"; end.text() != want {
-		t.Errorf("got %q, want %q", end.text(), want)
+	if want := ": dd: error writing 'x': No space left on device"; end.textOfTail() != want {
+		t.Errorf("got %q, want %q", end.textOfTail(), want)
 	}
-	if got := (&tail{end: []byte("....")}).text(); got != "" {
+	if got := (&tail{end: []byte("....")}).textOfTail(); got != "" {
 		t.Errorf("dots are not removed: %q", got)
 	}
 	long := &tail{}
@@ -37,7 +37,7 @@ func TestFinished(t *testing.T) {
 	} {
 		out := &tail{}
 		_, _ = out.Write([]byte(said))
-		if got := out.finished(); got != want {
+		if got := out.finishedLines(); got != want {
 			t.Errorf("after %q, finished is %t, want %t", said, got, want)
 		}
 	}
@@ -58,13 +58,13 @@ func TestOutput(t *testing.T) {
 				t.Fatalf("wrote %d of %d bytes: %v", wrote, n, err)
 			}
 			sent = sent[n:]
-			if o.received() || received > 0 {
+			if o.receivedOutput() || received > 0 {
 				t.Fatal("the output counts as complete before the script has reported its end")
 			}
 		}
 		_, _ = o.complaints.Write([]byte("1+0 records in\n" + finished + "\n"))
-		if !o.received() || received != 1 {
-			t.Errorf("parts of %d bytes: received is %t, and was reported %d times", size, o.received(), received)
+		if !o.receivedOutput() || received != 1 {
+			t.Errorf("parts of %d bytes: received is %t, and was reported %d times", size, o.receivedOutput(), received)
 		}
 		if got.String() != content {
 			t.Errorf("parts of %d bytes: got %q, want %q", size, got.String(), content)
@@ -79,8 +79,8 @@ func TestOutput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := newOutput(io.Discard, func() {})
 			_, _ = o.complaints.Write([]byte(finished + "\n"))
-			if _, err := o.Write([]byte(sent(o))); err != nil || o.received() {
-				t.Errorf("received is %t, error is %v", o.received(), err)
+			if _, err := o.Write([]byte(sent(o))); err != nil || o.receivedOutput() {
+				t.Errorf("received is %t, error is %v", o.receivedOutput(), err)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestAcknowledgedScriptWaits(t *testing.T) {
 		"success": {script: "set -eu\necho some"}, "failure": {"set -eu\nfalse", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := newInput()
+			in := newScriptInput()
 			var got bytes.Buffer
 			o := newOutput(&got, func() { _ = in.w.Close() })
 			c := exec.CommandContext(t.Context(), "sh", "-c", acknowledged(tc.script, o.mark))
@@ -103,8 +103,8 @@ func TestAcknowledgedScriptWaits(t *testing.T) {
 			if tc.fails {
 				_ = in.w.Close()
 			}
-			if err := c.Run(); (err != nil) != tc.fails || o.received() == tc.fails {
-				t.Errorf("error is %v, received is %t, want a failure: %t", err, o.received(), tc.fails)
+			if err := c.Run(); (err != nil) != tc.fails || o.receivedOutput() == tc.fails {
+				t.Errorf("error is %v, received is %t, want a failure: %t", err, o.receivedOutput(), tc.fails)
 			}
 			if !tc.fails && got.String() != "some\n" {
 				t.Errorf("got %q", got.String())

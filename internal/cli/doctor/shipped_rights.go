@@ -1,0 +1,72 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/xylem-io/xylem/config"
+	"github.com/xylem-io/xylem/internal/check"
+)
+
+// shippedHostRights returns the permissions that the manager's account needs in the host.
+func shippedHostRights(of Account) ([]authorizationv1.ResourceAttributes, error) {
+	roles, err := config.HostRoles()
+	if err != nil {
+		return nil, err
+	}
+	return grantedPermissions(roles, hostAccount, of)
+}
+
+// shippedMemberRights returns the permissions that the manager's account needs in a member, without
+// the optional parts.
+func shippedMemberRights(of Account) ([]authorizationv1.ResourceAttributes, error) {
+	objects, err := config.MemberFor(of.Name)
+	if err != nil {
+		return nil, err
+	}
+	return grantedPermissions(objects, memberAccount, of)
+}
+
+// grantedPermissions returns the permissions of the roles among the objects.
+func grantedPermissions(objects []*unstructured.Unstructured, from, to Account) ([]authorizationv1.ResourceAttributes, error) {
+	var all []authorizationv1.ResourceAttributes
+	for _, obj := range objects {
+		if kind := obj.GetKind(); kind != "ClusterRole" && kind != "Role" {
+			continue
+		}
+		var role rbacv1.Role // a ClusterRole has the same rules
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &role); err != nil {
+			return nil, fmt.Errorf("read %s %s: %w", obj.GetKind(), obj.GetName(), err)
+		}
+		namespace := obj.GetNamespace()
+		if namespace == from.Namespace {
+			namespace = to.Namespace
+		}
+		all = append(all, check.Attributes(check.Rights{Namespace: namespace, Rules: role.Rules})...)
+	}
+	return all, nil
+}
+
+// isChosenByAdmin reports whether an admin can withhold a permission in the host: a chart value limits the
+// namespaces whose Secrets and ConfigMaps the manager can read.
+func isChosenByAdmin(a authorizationv1.ResourceAttributes) bool {
+	return a.Namespace == "" && a.Group == "" && a.Verb == "get" && slices.Contains([]string{"secrets", "configmaps"}, a.Resource)
+}
+
+// excessivePermissions returns permissions that would make an account far more powerful than Xylem needs, in
+// the host and in members.
+func excessivePermissions() []authorizationv1.ResourceAttributes {
+	return []authorizationv1.ResourceAttributes{
+		{Verb: "*", Group: "*", Version: "*", Resource: "*"},
+		{Verb: "impersonate", Resource: "users"},
+		{Verb: "escalate", Group: rbacv1.GroupName, Resource: "clusterroles"},
+		{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles"},
+		{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
+		{Verb: "get", Resource: "nodes", Subresource: "proxy"},
+	}
+}

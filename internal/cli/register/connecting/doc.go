@@ -1,2 +1,0 @@
-// Package connecting waits until the manager has connected to a registered member.
-package connecting

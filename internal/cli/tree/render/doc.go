@@ -1,2 +1,0 @@
-// Package render prints a tree on a terminal.
-package render
