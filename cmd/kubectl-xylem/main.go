@@ -18,26 +18,26 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 )
 
-// completer is the name of the program that kubectl runs to complete this plugin's arguments. A
+// completionProgram is the name of the program that kubectl runs to complete this plugin's arguments. A
 // symlink to the plugin with that name is sufficient.
-const completer = "kubectl_complete-xylem"
+const completionProgram = "kubectl_complete-xylem"
 
 func main() {
 	args := os.Args[1:]
-	if filepath.Base(os.Args[0]) == completer {
+	if filepath.Base(os.Args[0]) == completionProgram {
 		args = append([]string{"__complete"}, args...)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	env := command.NewEnv(streams, clock.RealClock{})
-	logTo(env.ErrOut)
+	setKlogOutput(env.ErrOut)
 	code := cli.Run(ctx, env, args)
 	stop()
 	os.Exit(code)
 }
 
-// logTo makes client-go write its logs to a stream, each line once.
-func logTo(w io.Writer) {
+// setKlogOutput makes client-go write its logs to a stream, each line once.
+func setKlogOutput(w io.Writer) {
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)
 	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL", "one_output": "true"} {

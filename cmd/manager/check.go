@@ -17,19 +17,19 @@ import (
 	"github.com/xylem-io/xylem/internal/manager"
 )
 
-// errUsage explains the command to users who run it manually.
-var errUsage = errors.New(`usage: manager check installed|removable [flags]
+// errCheckUsage explains the command to users who run it manually.
+var errCheckUsage = errors.New(`usage: manager check installed|removable [flags]
 installed: checks whether an installation works, for helm test
 removable: checks that no object still waits for the manager, for helm uninstall`)
 
-// errCheck is returned after all failed checks have reported their own errors.
-var errCheck = errors.New("some checks FAILED: see above")
+// errCheckFailed is returned after all failed checks have reported their own errors.
+var errCheckFailed = errors.New("some checks FAILED: see above")
 
-// runCheck implements the command `manager check`. The charts' hooks run it, because the image
+// runCheckCommand implements the command `manager check`. The charts' hooks run it, because the image
 // contains no other program.
-func runCheck(ctx context.Context, args []string, out io.Writer) error {
+func runCheckCommand(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 || args[0] != "installed" && args[0] != "removable" {
-		return errUsage
+		return errCheckUsage
 	}
 	what := args[0]
 	flags := flag.NewFlagSet("manager check "+what, flag.ContinueOnError)
@@ -52,7 +52,7 @@ func runCheck(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("read the permissions: %w", err)
 		}
-		if err := yaml.UnmarshalStrict(content, &installation.Rights); err != nil {
+		if err := yaml.UnmarshalStrict(content, &installation.RequiredRules); err != nil {
 			return fmt.Errorf("parse the permissions in %s: %w", *rights, err)
 		}
 	}
@@ -66,12 +66,12 @@ func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
-	ask := func() error { return checker.Installed(ctx, installation) }
+	ask := func() error { return checker.CheckInstalled(ctx, installation) }
 	if what == "removable" {
-		ask = func() error { return checker.Removable(ctx) }
+		ask = func() error { return checker.CheckRemovable(ctx) }
 	}
 	if ask() != nil { // each check has already reported its error
-		return errCheck
+		return errCheckFailed
 	}
 	return nil
 }

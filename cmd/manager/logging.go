@@ -7,16 +7,16 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// bodies is the lowest level at which client-go logs the bodies of requests and responses,
+// bodyLogLevel is the lowest level at which client-go logs the bodies of requests and responses,
 // including Secrets (k8s.io/client-go/rest, logBody).
-const bodies = zapcore.Level(-8)
+const bodyLogLevel = zapcore.Level(-8)
 
-// discreet limits the requested verbosity, so that client-go does not log bodies.
-func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
-	if asked == nil || !asked.Enabled(bodies) {
+// limitVerbosity limits the requested verbosity, so that client-go does not log bodies.
+func limitVerbosity(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
+	if asked == nil || !asked.Enabled(bodyLogLevel) {
 		return asked
 	}
-	return bodies + 1
+	return bodyLogLevel + 1
 }
 
 // lazySink keeps values and encodes them only when a line is logged. Each reconcile creates a
@@ -27,7 +27,7 @@ type lazySink struct {
 	values []any
 }
 
-func lazy(log logr.Logger) logr.Logger { return logr.New(lazySink{LogSink: log.GetSink()}) }
+func newLazyLogger(log logr.Logger) logr.Logger { return logr.New(lazySink{LogSink: log.GetSink()}) }
 
 // Init accounts for the stack frame that this sink adds.
 func (s lazySink) Init(info logr.RuntimeInfo) {
@@ -35,7 +35,7 @@ func (s lazySink) Init(info logr.RuntimeInfo) {
 	s.LogSink.Init(info)
 }
 
-func (s lazySink) full() logr.LogSink {
+func (s lazySink) sinkWithValues() logr.LogSink {
 	if len(s.values) == 0 {
 		return s.LogSink
 	}
@@ -43,11 +43,11 @@ func (s lazySink) full() logr.LogSink {
 }
 
 func (s lazySink) Info(level int, message string, values ...any) {
-	s.full().Info(level, message, values...)
+	s.sinkWithValues().Info(level, message, values...)
 }
 
 func (s lazySink) Error(err error, message string, values ...any) {
-	s.full().Error(err, message, values...)
+	s.sinkWithValues().Error(err, message, values...)
 }
 
 func (s lazySink) WithValues(values ...any) logr.LogSink {

@@ -18,7 +18,7 @@ import (
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "check" {
-		if err := runCheck(ctrl.SetupSignalHandler(), os.Args[2:], os.Stdout); err != nil {
+		if err := runCheckCommand(ctrl.SetupSignalHandler(), os.Args[2:], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "manager check:", err)
 			os.Exit(1)
 		}
@@ -30,9 +30,9 @@ func main() {
 	chosen.AddFlags(flag.CommandLine)
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
-	logging.Level = discreet(logging.Level)
-	ctrl.SetLogger(lazy(zap.New(zap.UseFlagOptions(&logging))))
-	tuneMemory(ctrl.Log)
+	logging.Level = limitVerbosity(logging.Level)
+	ctrl.SetLogger(newLazyLogger(zap.New(zap.UseFlagOptions(&logging))))
+	tuneGarbageCollector(ctrl.Log)
 
 	config, err := ctrl.GetConfig()
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 )
 
 func TestDiscreet(t *testing.T) {
-	if discreet(nil) != nil {
+	if limitVerbosity(nil) != nil {
 		t.Error("got a level, although none was requested")
 	}
 	for asked, want := range map[zapcore.Level]zapcore.Level{zapcore.InfoLevel: zapcore.InfoLevel, zapcore.DebugLevel: zapcore.DebugLevel, -5: -5, -7: -7, -8: -7, -10: -7} {
-		if got := discreet(asked); got != want {
+		if got := limitVerbosity(asked); got != want {
 			t.Errorf("level %d became %v, want %d", asked, got, want)
 		}
 	}
@@ -24,7 +24,7 @@ func TestDiscreet(t *testing.T) {
 // TestLazyValues checks that a line contains only the values of its own logger.
 func TestLazyValues(t *testing.T) {
 	var out bytes.Buffer
-	log := lazy(zap.New(zap.WriteTo(&out))).WithName("manager").WithValues("controller", "root_pv")
+	log := newLazyLogger(zap.New(zap.WriteTo(&out))).WithName("manager").WithValues("controller", "root_pv")
 	one, two := log.WithValues("request", "one"), log.WithValues("request", "two")
 	one.Error(errors.New("refused"), "reconcile", "try", 3)
 	two.WithCallDepth(1).V(0).Info("done")

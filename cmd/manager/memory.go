@@ -13,9 +13,9 @@ import (
 // sixth of the manager's CPU time.
 const gcPercent = 200
 
-// tuneMemory makes garbage collections less frequent. Above 90% of the container's memory limit,
+// tuneGarbageCollector makes garbage collections less frequent. Above 90% of the container's memory limit,
 // they run as often as necessary, unless GOMEMLIMIT is set.
-func tuneMemory(log logr.Logger) {
+func tuneGarbageCollector(log logr.Logger) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

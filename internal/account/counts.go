@@ -23,16 +23,16 @@ import (
 const scrapeTimeout = 5 * time.Second
 
 var (
-	unfulfilled = prometheus.NewDesc("xylem_promises_unfulfilled",
+	unfulfilledPromisesDesc = prometheus.NewDesc("xylem_promises_unfulfilled",
 		"Promises assigned to a member that have no disk yet and that a Pod is waiting for.", []string{"cluster"}, nil)
-	classOnlyInAnnotation = prometheus.NewDesc("xylem_claims_with_class_only_in_annotation",
+	classOnlyInAnnotationDesc = prometheus.NewDesc("xylem_claims_with_class_only_in_annotation",
 		"Claims without a volume whose Xylem class only the annotation volume.beta.kubernetes.io/storage-class names, by class. They make kube-scheduler 1.37 panic.", []string{"class"}, nil)
 )
 
-// counts are the metrics that HostCounts computes, each by its only label.
-var counts = map[*prometheus.Desc]func(context.Context, client.Reader) (map[string]int, error){
-	unfulfilled:           countPromises,
-	classOnlyInAnnotation: countAnnotatedClaims,
+// hostCountMetrics are the metrics that HostCounts computes, each by its only label.
+var hostCountMetrics = map[*prometheus.Desc]func(context.Context, client.Reader) (map[string]int, error){
+	unfulfilledPromisesDesc:           countAwaitedPromises,
+	classOnlyInAnnotationDesc: countAnnotatedClaims,
 }
 
 // HostCounts counts the host's objects that its metrics are about at each scrape, so these are always
@@ -40,15 +40,15 @@ var counts = map[*prometheus.Desc]func(context.Context, client.Reader) (map[stri
 type HostCounts struct {
 	// Host reads from the host's cache.
 	Host client.Reader
-	// Leads is closed when this replica becomes the leader. Other replicas report nothing.
-	Leads <-chan struct{}
+	// Elected is closed when this replica becomes the leader. Other replicas report nothing.
+	Elected <-chan struct{}
 }
 
 var _ prometheus.Collector = HostCounts{}
 
 // Describe sends the metrics' descriptions.
 func (HostCounts) Describe(descriptions chan<- *prometheus.Desc) {
-	for description := range counts {
+	for description := range hostCountMetrics {
 		descriptions <- description
 	}
 }
@@ -56,13 +56,13 @@ func (HostCounts) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect sends the metrics' values.
 func (h HostCounts) Collect(samples chan<- prometheus.Metric) {
 	select {
-	case <-h.Leads:
+	case <-h.Elected:
 	default:
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout) //nolint:forbidigo // Collect is given none
 	defer cancel()
-	for description, count := range counts {
+	for description, count := range hostCountMetrics {
 		values, err := count(ctx, h.Host)
 		if err != nil { // do not fail the scrape of all other metrics
 			ctrl.Log.WithName("metrics").Error(err, "could not count objects of the host", "metric", description.String())
@@ -83,13 +83,13 @@ func countAnnotatedClaims(ctx context.Context, host client.Reader) (map[string]i
 	}
 	byClass := map[string]int{}
 	for i := range classes.Items {
-		if hostclass.Own(&classes.Items[i]) {
+		if hostclass.IsXylemClass(&classes.Items[i]) {
 			byClass[classes.Items[i].Name] = 0
 		}
 	}
-	claims, err := index.WaitingWithAnnotatedClass(ctx, host)
+	claims, err := index.ClaimsWithAnnotatedClass(ctx, host)
 	for i := range claims {
-		name := hostclass.NameOf(&claims[i])
+		name := hostclass.ClassNameOf(&claims[i])
 		if _, own := byClass[name]; own {
 			byClass[name]++
 		}
@@ -97,8 +97,8 @@ func countAnnotatedClaims(ctx context.Context, host client.Reader) (map[string]i
 	return byClass, err
 }
 
-// countPromises returns the number of awaited promises by registration.
-func countPromises(ctx context.Context, host client.Reader) (map[string]int, error) {
+// countAwaitedPromises returns the number of awaited promises by registration.
+func countAwaitedPromises(ctx context.Context, host client.Reader) (map[string]int, error) {
 	var members v1alpha1.ClusterRegistrationList
 	if err := host.List(ctx, &members); err != nil {
 		return nil, fmt.Errorf("list ClusterRegistrations: %w", err)
@@ -108,13 +108,13 @@ func countPromises(ctx context.Context, host client.Reader) (map[string]int, err
 		if members.Items[i].Status.ClusterID == "" {
 			continue
 		}
-		promises, err := index.PromisesIn(ctx, host, members.Items[i].Status.ClusterID)
+		promises, err := index.UnfulfilledPromisesIn(ctx, host, members.Items[i].Status.ClusterID)
 		if err != nil {
 			return nil, err
 		}
 		n := 0
 		for j := range promises {
-			waited, err := waitedFor(ctx, host, &promises[j])
+			waited, err := isAwaitedByPod(ctx, host, &promises[j])
 			if err != nil {
 				return nil, err
 			}
@@ -127,12 +127,12 @@ func countPromises(ctx context.Context, host client.Reader) (map[string]int, err
 	return byRegistration, nil
 }
 
-// waitedFor reports whether a Pod that has not ended uses the promise's claim.
-func waitedFor(ctx context.Context, host client.Reader, promise *corev1.PersistentVolume) (bool, error) {
+// isAwaitedByPod reports whether a Pod that has not ended uses the promise's claim.
+func isAwaitedByPod(ctx context.Context, host client.Reader, promise *corev1.PersistentVolume) (bool, error) {
 	ref := promise.Spec.ClaimRef
 	if ref == nil {
 		return false, nil
 	}
 	pods, err := index.PodsOfClaim(ctx, host, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !podstatus.Finished(&pod) }), err
+	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !podstatus.IsPodFinished(&pod) }), err
 }

@@ -33,10 +33,10 @@ func TestPassages(t *testing.T) {
 		clock *clocktesting.FakePassiveClock
 		where string
 	}
-	begin := func(p passages) { p.Begin(root, p.clock.Now()) }
-	leaf := func(p passages) { p.LeafBound(p.where, root) }
-	host := func(p passages) { p.HostBound(p.where, root) }
-	withdraw := func(p passages) { p.Withdraw(root) }
+	begin := func(p passages) { p.BeginMeasurement(root, p.clock.Now()) }
+	leaf := func(p passages) { p.RecordLeafBound(p.where, root) }
+	host := func(p passages) { p.RecordHostBound(p.where, root) }
+	withdraw := func(p passages) { p.DropMeasurement(root) }
 	after := func(d time.Duration) func(passages) {
 		return func(p passages) { p.clock.SetTime(p.clock.Now().Add(d)) }
 	}
@@ -55,10 +55,10 @@ func TestPassages(t *testing.T) {
 		"the disk is provisioned again":                {[]func(passages){begin, leaf, host, begin, after(time.Second), leaf, host}, observed{2, 1}, observed{2, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer forgetMetrics(name)
+			defer deleteMemberMetrics(name)
 			clock := clocktesting.NewFakePassiveClock(time.Now())
 			p := passages{NewProvisioningLatency(clock), clock, name}
-			p.Expect(name)
+			p.CreateSeries(name)
 			for _, step := range tc.steps {
 				step(p)
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	orphaned = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	orphanedVolumes = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_orphaned_volumes",
 		Help: "Leaf volumes in a member that have no root, as of the last complete comparison of both sides. Absent while unknown.",
 	}, []string{"cluster"})
@@ -18,23 +18,23 @@ var (
 		Name: "xylem_orphaned_snapshots",
 		Help: "Snapshots in a member that no host content represents, as of the last complete comparison of both sides. Absent while unknown, or if the host or the member does not serve snapshots.",
 	}, []string{"cluster"})
-	snapshots = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	snapshotsByState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_snapshots",
 		Help: "Snapshots in a member that have a VolumeSnapshotContent in the host, by state: ready, pending (being taken, or unusable) or deleting. Absent if the host does not serve snapshots.",
 	}, []string{"cluster", "state"})
-	namespaces = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	admittedNamespaces = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_namespaces_admitted",
 		Help: "Host namespaces that a registration's spec.namespaces admits. Absent if the registration has no spec.namespaces.",
 	}, []string{"cluster"})
-	notAdmitted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	objectsNotAdmitted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_objects_not_admitted",
 		Help: "Claims and Pods in a member from namespaces that spec.namespaces does not admit, by kind. Absent if the registration has no spec.namespaces.",
 	}, []string{"cluster", "kind"})
-	accounted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	volumesAccountedTime = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_volumes_accounted_timestamp_seconds",
 		Help: "Time of the last complete comparison of a member's volumes with the host's, in seconds since 1970.",
 	}, []string{"cluster"})
-	oldestStuck = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	oldestStuckSeconds = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_oldest_stuck_deletion_seconds",
 		Help: "Age of the oldest stuck deletion that concerns a member; 0 if there is none.",
 	}, []string{"cluster"})
@@ -58,62 +58,62 @@ var (
 var latencyBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
 
 func init() {
-	metrics.Registry.MustRegister(orphaned, orphanedSnapshots, snapshots, namespaces, notAdmitted, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
+	metrics.Registry.MustRegister(orphanedVolumes, orphanedSnapshots, snapshotsByState, admittedNamespaces, objectsNotAdmitted, volumesAccountedTime, oldestStuckSeconds, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
 }
 
-// CountOrphans reports a complete inventory in the metrics.
-func CountOrphans(registration string, n int, at time.Time) {
-	orphaned.WithLabelValues(registration).Set(float64(n))
-	accounted.WithLabelValues(registration).Set(float64(at.Unix()))
+// SetOrphanMetrics reports a complete inventory in the metrics.
+func SetOrphanMetrics(registration string, n int, at time.Time) {
+	orphanedVolumes.WithLabelValues(registration).Set(float64(n))
+	volumesAccountedTime.WithLabelValues(registration).Set(float64(at.Unix()))
 }
 
-// UncountOrphans removes a member's series when its orphans are unknown.
-func UncountOrphans(registration string) { orphaned.DeleteLabelValues(registration) }
+// DeleteOrphanMetrics removes a member's series when its orphans are unknown.
+func DeleteOrphanMetrics(registration string) { orphanedVolumes.DeleteLabelValues(registration) }
 
-// CountSnapshotOrphans reports a complete inventory of snapshots in the metrics.
-func CountSnapshotOrphans(registration string, n int) {
+// SetOrphanedSnapshotMetrics reports a complete inventory of snapshots in the metrics.
+func SetOrphanedSnapshotMetrics(registration string, n int) {
 	orphanedSnapshots.WithLabelValues(registration).Set(float64(n))
 }
 
-// UncountSnapshotOrphans removes a member's series when its orphaned snapshots are unknown.
-func UncountSnapshotOrphans(registration string) { orphanedSnapshots.DeleteLabelValues(registration) }
+// DeleteOrphanedSnapshotMetrics removes a member's series when its orphaned snapshots are unknown.
+func DeleteOrphanedSnapshotMetrics(registration string) { orphanedSnapshots.DeleteLabelValues(registration) }
 
-// CountSnapshots reports in the metrics how many of a member's snapshots are in each state.
-func CountSnapshots(registration string, counts v1alpha1.SnapshotCounts) {
+// SetSnapshotMetrics reports in the metrics how many of a member's snapshots are in each state.
+func SetSnapshotMetrics(registration string, counts v1alpha1.SnapshotCounts) {
 	for state, n := range map[string]int32{"ready": counts.Ready, "pending": counts.Pending, "deleting": counts.Deleting} {
-		snapshots.WithLabelValues(registration, state).Set(float64(n))
+		snapshotsByState.WithLabelValues(registration, state).Set(float64(n))
 	}
 }
 
-// UncountSnapshots removes the series of a member while the host does not serve snapshots.
-func UncountSnapshots(registration string) {
-	snapshots.DeletePartialMatch(prometheus.Labels{"cluster": registration})
+// DeleteSnapshotMetrics removes the series of a member while the host does not serve snapshots.
+func DeleteSnapshotMetrics(registration string) {
+	snapshotsByState.DeletePartialMatch(prometheus.Labels{"cluster": registration})
 }
 
-// CountNamespaces reports in the metrics how many of the host's namespaces a member admits, and how
+// SetNamespaceMetrics reports in the metrics how many of the host's namespaces a member admits, and how
 // many claims and Pods from other namespaces it contains.
-func CountNamespaces(registration string, admitted, claims, pods int) {
-	namespaces.WithLabelValues(registration).Set(float64(admitted))
-	notAdmitted.WithLabelValues(registration, "PersistentVolumeClaim").Set(float64(claims))
-	notAdmitted.WithLabelValues(registration, "Pod").Set(float64(pods))
+func SetNamespaceMetrics(registration string, admitted, claims, pods int) {
+	admittedNamespaces.WithLabelValues(registration).Set(float64(admitted))
+	objectsNotAdmitted.WithLabelValues(registration, "PersistentVolumeClaim").Set(float64(claims))
+	objectsNotAdmitted.WithLabelValues(registration, "Pod").Set(float64(pods))
 }
 
-// UncountNamespaces removes the series of a member that admits every namespace.
-func UncountNamespaces(registration string) {
-	namespaces.DeleteLabelValues(registration)
-	notAdmitted.DeletePartialMatch(prometheus.Labels{"cluster": registration})
+// DeleteNamespaceMetrics removes the series of a member that admits every namespace.
+func DeleteNamespaceMetrics(registration string) {
+	admittedNamespaces.DeleteLabelValues(registration)
+	objectsNotAdmitted.DeletePartialMatch(prometheus.Labels{"cluster": registration})
 }
 
-// CountStuck reports a member's stuck deletions in the metrics.
-func CountStuck(registration string, n int, oldest time.Duration) {
+// SetStuckDeletionMetrics reports a member's stuck deletions in the metrics.
+func SetStuckDeletionMetrics(registration string, n int, oldest time.Duration) {
 	stuckDeletions.WithLabelValues(registration).Set(float64(n))
-	oldestStuck.WithLabelValues(registration).Set(oldest.Seconds())
+	oldestStuckSeconds.WithLabelValues(registration).Set(oldest.Seconds())
 }
 
-func forgetMetrics(registration string) {
-	for _, vector := range []interface{ DeleteLabelValues(lvs ...string) bool }{orphaned, orphanedSnapshots, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds} {
+func deleteMemberMetrics(registration string) {
+	for _, vector := range []interface{ DeleteLabelValues(lvs ...string) bool }{orphanedVolumes, orphanedSnapshots, volumesAccountedTime, oldestStuckSeconds, stuckDeletions, leafBoundSeconds, hostBoundSeconds} {
 		vector.DeleteLabelValues(registration)
 	}
-	UncountSnapshots(registration)
-	UncountNamespaces(registration)
+	DeleteSnapshotMetrics(registration)
+	DeleteNamespaceMetrics(registration)
 }

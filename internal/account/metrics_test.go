@@ -13,7 +13,7 @@ import (
 func snapshotsIn(t *testing.T, registration string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(snapshots)
+	registry.MustRegister(snapshotsByState)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -40,17 +40,17 @@ func TestCountSnapshots(t *testing.T) {
 		want map[string]float64
 	}{
 		"snapshots were never counted":       {func(string) {}, map[string]float64{}},
-		"snapshots were counted":             {func(r string) { CountSnapshots(r, some) }, map[string]float64{"ready": 3, "pending": 2, "deleting": 1}},
-		"counted again: the last count wins": {func(r string) { CountSnapshots(r, some); CountSnapshots(r, v1alpha1.SnapshotCounts{Ready: 1}) }, map[string]float64{"ready": 1, "pending": 0, "deleting": 0}},
-		"snapshots are no longer served":     {func(r string) { CountSnapshots(r, some); UncountSnapshots(r) }, map[string]float64{}},
-		"the member was deregistered":        {func(r string) { CountSnapshots(r, some); forgetMetrics(r) }, map[string]float64{}},
+		"snapshots were counted":             {func(r string) { SetSnapshotMetrics(r, some) }, map[string]float64{"ready": 3, "pending": 2, "deleting": 1}},
+		"counted again: the last count wins": {func(r string) { SetSnapshotMetrics(r, some); SetSnapshotMetrics(r, v1alpha1.SnapshotCounts{Ready: 1}) }, map[string]float64{"ready": 1, "pending": 0, "deleting": 0}},
+		"snapshots are no longer served":     {func(r string) { SetSnapshotMetrics(r, some); DeleteSnapshotMetrics(r) }, map[string]float64{}},
+		"the member was deregistered":        {func(r string) { SetSnapshotMetrics(r, some); deleteMemberMetrics(r) }, map[string]float64{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			const other = "other"
-			CountSnapshots(other, some)
-			defer UncountSnapshots(other)
-			defer UncountSnapshots(name)
+			SetSnapshotMetrics(other, some)
+			defer DeleteSnapshotMetrics(other)
+			defer DeleteSnapshotMetrics(name)
 			test.do(name)
 			if diff := cmp.Diff(test.want, snapshotsIn(t, name)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -85,9 +85,9 @@ func TestMirrorsOfEarlierProcesses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := &volumesAnd{volumes: map[string]*corev1.PersistentVolume{tc.pv.Name: tc.pv}}
-			m := NewMirrors(&volumesAnd{claim: tc.claim}, live)
+			m := NewMirrorTracker(&volumesAnd{claim: tc.claim}, live)
 			for range 2 {
-				if got, err := m.Of(t.Context(), root); got != tc.want || err != nil {
+				if got, err := m.HostVolumeFor(t.Context(), root); got != tc.want || err != nil {
 					t.Errorf("got %q, %v; want %q", got, err, tc.want)
 				}
 			}
@@ -103,19 +103,19 @@ func TestMirrorsBegin(t *testing.T) {
 	ctx := t.Context()
 	live := &volumesAnd{volumes: map[string]*corev1.PersistentVolume{}}
 	cache := &volumesAnd{}
-	m := NewMirrors(cache, live)
+	m := NewMirrorTracker(cache, live)
 	begin := func(name, want string) func() {
 		t.Helper()
-		other, end, err := m.Begin(ctx, root, name)
+		other, end, err := m.BeginCreation(ctx, root, name)
 		if other != want || err != nil {
 			t.Fatalf("volume %s: got %q, %v; want %q", name, other, err, want)
 		}
 		return end
 	}
 	end := begin("pv-1", "")
-	m.Forget("root")
+	m.ForgetClaim("root")
 	for _, name := range []string{"pv-1", "pv-2"} {
-		if _, _, err := m.Begin(ctx, root, name); err == nil {
+		if _, _, err := m.BeginCreation(ctx, root, name); err == nil {
 			t.Errorf("volume %s can be created while the first one is being created", name)
 		}
 	}
@@ -124,7 +124,7 @@ func TestMirrorsBegin(t *testing.T) {
 	begin("pv-2", "pv-1") // pv-1 exists, and may bind the claim
 	begin("pv-1", "")()   // the response was lost, so the controller creates it again for the same leaf
 	live.err = errors.New("connection refused")
-	if _, _, err := m.Begin(ctx, root, "pv-2"); !errors.Is(err, live.err) {
+	if _, _, err := m.BeginCreation(ctx, root, "pv-2"); !errors.Is(err, live.err) {
 		t.Errorf("Begin succeeds without a live read: %v", err)
 	}
 	live.err = nil
@@ -132,23 +132,23 @@ func TestMirrorsBegin(t *testing.T) {
 	begin("pv-2", "")()
 	delete(live.volumes, "pv-2") // an admin deleted it
 	begin("pv-3", "")()
-	m.Forget("root")
+	m.ForgetClaim("root")
 	cache.claim = root.DeepCopy()
 	cache.claim.Spec.VolumeName = "pv-3"
 	begin("pv-4", "pv-3") // the caller saw the claim unbound
-	if len(m.made) != 0 || live.lists != 1 {
-		t.Errorf("%d claims are recorded after %d lists, want none after 1 list", len(m.made), live.lists)
+	if len(m.created) != 0 || live.lists != 1 {
+		t.Errorf("%d claims are recorded after %d lists, want none after 1 list", len(m.created), live.lists)
 	}
 }
 
 func TestMirrorsRequireTheList(t *testing.T) {
 	live := &volumesAnd{err: errors.New("connection refused")}
-	m := NewMirrors(&volumesAnd{}, live)
-	if _, _, err := m.Begin(t.Context(), root, "pv-1"); !errors.Is(err, live.err) {
+	m := NewMirrorTracker(&volumesAnd{}, live)
+	if _, _, err := m.BeginCreation(t.Context(), root, "pv-1"); !errors.Is(err, live.err) {
 		t.Errorf("error is %v, want %v", err, live.err)
 	}
 	live.err = nil
-	if other, _, err := m.Begin(t.Context(), root, "pv-1"); other != "" || err != nil {
+	if other, _, err := m.BeginCreation(t.Context(), root, "pv-1"); other != "" || err != nil {
 		t.Errorf("got %q, %v", other, err)
 	}
 }

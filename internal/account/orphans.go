@@ -20,9 +20,9 @@ const (
 	RootGone = v1alpha1.ReasonRootGone
 	// RootReplaced is like RootGone, except that another claim now has the same name.
 	RootReplaced = v1alpha1.ReasonRootReplaced
-	// Surplus means that the volume's claim exists, but is bound to a different volume or placed in
+	// SurplusVolume means that the volume's claim exists, but is bound to a different volume or placed in
 	// another member.
-	Surplus = v1alpha1.ReasonSurplusVolume
+	SurplusVolume = v1alpha1.ReasonSurplusVolume
 	// WithdrawnLate means that a provisioner created the volume after its claim was withdrawn.
 	WithdrawnLate = v1alpha1.ReasonWithdrawnLate
 )
@@ -38,41 +38,41 @@ type Orphan struct {
 	Reason, Message string
 }
 
-// Orphans is the latest inventory of a member's orphaned volumes.
-type Orphans struct {
+// OrphanInventory is the latest inventory of a member's orphaned volumes.
+type OrphanInventory struct {
 	// Known reports whether both the host and the member were read completely at least once since
 	// the manager started.
 	Known bool
 	// Found lists the orphans in the last complete inventory, sorted by name.
 	Found []Orphan
-	// Err explains why there is no newer inventory. It is "" if there was no error.
-	Err string
-	// Since is the time when the inventory first failed, if Err is not empty.
-	Since time.Time
+	// FailureCause explains why there is no newer inventory. It is "" if there was no error.
+	FailureCause string
+	// FailingSince is the time when the inventory first failed, if Err is not empty.
+	FailingSince time.Time
 }
 
 // OrphanTracker keeps the inventories of all members, by registration. The controller orphan makes them, and
 // those that observe leaf volumes and snapshots record candidates.
 type OrphanTracker struct {
 	mu      sync.Mutex
-	orphans map[string]Orphans
-	// snapshots contains the leaf snapshots that no VolumeSnapshotContent in the host represents.
+	orphans map[string]OrphanInventory
+	// orphanedSnapshots contains the leaf snapshots that no VolumeSnapshotContent in the host represents.
 	// In these Orphans, Volume is the name of a VolumeSnapshotContent in the member.
-	snapshots  map[string]Orphans
-	candidates map[string]*candidates
+	orphanedSnapshots  map[string]OrphanInventory
+	candidates map[string]*orphanCandidates
 	changes    route.Trigger
-	found      route.Trigger // enqueues the names of members whose orphans changed
-	changed    chan struct{} // holds a token after any change
+	orphansChanged      route.Trigger // enqueues the names of members whose orphans changed
+	changeToken    chan struct{} // holds a token after any change
 }
 
-// candidates are a member's volumes that have no root according to its cache.
-type candidates struct {
+// orphanCandidates are a member's volumes that have no root according to its cache.
+type orphanCandidates struct {
 	names   map[string]struct{}
-	gone    map[string]struct{} // recorded by Gone during the current inventory; otherwise nil
+	goneNames    map[string]struct{} // recorded by Gone during the current inventory; otherwise nil
 	changed chan struct{}       // holds a token after a change
 }
 
-func (s *candidates) signal() {
+func (s *orphanCandidates) signal() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -82,17 +82,17 @@ func (s *candidates) signal() {
 // NewOrphanTracker creates an empty OrphanTracker.
 func NewOrphanTracker() *OrphanTracker {
 	return &OrphanTracker{
-		orphans: map[string]Orphans{}, snapshots: map[string]Orphans{}, candidates: map[string]*candidates{},
-		changed: make(chan struct{}, 1),
+		orphans: map[string]OrphanInventory{}, orphanedSnapshots: map[string]OrphanInventory{}, candidates: map[string]*orphanCandidates{},
+		changeToken: make(chan struct{}, 1),
 	}
 }
 
-// Changed returns a channel with a token when the inventory of any member changes, for example after its
+// FactsChanged returns a channel with a token when the inventory of any member changes, for example after its
 // first inventory. It supports only one reader.
-func (t *OrphanTracker) Changed() <-chan struct{} { return t.changed }
+func (t *OrphanTracker) FactsChanged() <-chan struct{} { return t.changeToken }
 
-// Orphans returns a member's last known orphans.
-func (t *OrphanTracker) Orphans(registration string) Orphans {
+// OrphanedVolumes returns a member's last known orphans.
+func (t *OrphanTracker) OrphanedVolumes(registration string) OrphanInventory {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.orphans[registration]
@@ -100,9 +100,9 @@ func (t *OrphanTracker) Orphans(registration string) Orphans {
 	return o
 }
 
-// Rivals returns the other members whose last inventory contains an orphan with the given name for
+// MembersWithSameOrphan returns the other members whose last inventory contains an orphan with the given name for
 // the same claim.
-func (t *OrphanTracker) Rivals(registration, volume string, root types.NamespacedName) []string {
+func (t *OrphanTracker) MembersWithSameOrphan(registration, volume string, root types.NamespacedName) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var rivals []string
@@ -120,46 +120,46 @@ func (t *OrphanTracker) Rivals(registration, volume string, root types.Namespace
 func (t *OrphanTracker) BeginInventory(registration string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.candidatesOf(registration).gone = map[string]struct{}{}
+	t.candidatesOf(registration).goneNames = map[string]struct{}{}
 }
 
-// Found records a member's complete inventory. If one of the orphans was deleted, or has a root
+// RecordInventory records a member's complete inventory. If one of the orphans was deleted, or has a root
 // again, since the inventory began, Found triggers another inventory.
-func (t *OrphanTracker) Found(registration string, found []Orphan) {
-	if t.change(t.orphans, registration, complete(found)) {
-		t.found.Enqueue(registration)
+func (t *OrphanTracker) RecordInventory(registration string, found []Orphan) {
+	if t.updateInventory(t.orphans, registration, setCompleteInventory(found)) {
+		t.orphansChanged.Enqueue(registration)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.candidatesOf(registration)
-	if slices.ContainsFunc(found, func(o Orphan) bool { _, gone := s.gone[o.Volume]; return gone }) {
+	if slices.ContainsFunc(found, func(o Orphan) bool { _, gone := s.goneNames[o.Volume]; return gone }) {
 		s.signal()
 	}
-	s.gone = nil
+	s.goneNames = nil
 }
 
-// Unknown records that a member's inventory failed. It keeps the first cause and time, because
+// RecordInventoryFailure records that a member's inventory failed. It keeps the first cause and time, because
 // later causes differ only in their text. It also keeps the orphans from the last complete
 // inventory.
-func (t *OrphanTracker) Unknown(registration, why string, now time.Time) {
-	t.change(t.orphans, registration, failed(why, now))
+func (t *OrphanTracker) RecordInventoryFailure(registration, why string, now time.Time) {
+	t.updateInventory(t.orphans, registration, setInventoryFailure(why, now))
 }
 
-func complete(found []Orphan) func(*Orphans) {
-	return func(o *Orphans) { *o = Orphans{Known: true, Found: found} }
+func setCompleteInventory(found []Orphan) func(*OrphanInventory) {
+	return func(o *OrphanInventory) { *o = OrphanInventory{Known: true, Found: found} }
 }
 
-func failed(why string, now time.Time) func(*Orphans) {
-	return func(o *Orphans) {
-		if o.Err == "" {
-			o.Err, o.Since = why, now
+func setInventoryFailure(why string, now time.Time) func(*OrphanInventory) {
+	return func(o *OrphanInventory) {
+		if o.FailureCause == "" {
+			o.FailureCause, o.FailingSince = why, now
 		}
 	}
 }
 
-// change updates a member's entry in one of the maps, and reports whether its orphans
+// updateInventory updates a member's entry in one of the maps, and reports whether its orphans
 // changed.
-func (t *OrphanTracker) change(of map[string]Orphans, registration string, change func(*Orphans)) bool {
+func (t *OrphanTracker) updateInventory(of map[string]OrphanInventory, registration string, change func(*OrphanInventory)) bool {
 	t.mu.Lock()
 	before := of[registration]
 	after := before
@@ -172,52 +172,52 @@ func (t *OrphanTracker) change(of map[string]Orphans, registration string, chang
 	return !slices.Equal(before.Found, after.Found)
 }
 
-// Snapshots returns a member's last known snapshots that no content in the host represents.
-func (t *OrphanTracker) Snapshots(registration string) Orphans {
+// OrphanedSnapshots returns a member's last known snapshots that no content in the host represents.
+func (t *OrphanTracker) OrphanedSnapshots(registration string) OrphanInventory {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := t.snapshots[registration]
+	o := t.orphanedSnapshots[registration]
 	o.Found = slices.Clone(o.Found)
 	return o
 }
 
-// FoundSnapshots records a complete inventory of a member's snapshots.
-func (t *OrphanTracker) FoundSnapshots(registration string, found []Orphan) {
-	t.change(t.snapshots, registration, complete(found))
+// RecordSnapshotInventory records a complete inventory of a member's snapshots.
+func (t *OrphanTracker) RecordSnapshotInventory(registration string, found []Orphan) {
+	t.updateInventory(t.orphanedSnapshots, registration, setCompleteInventory(found))
 }
 
-// UnknownSnapshots records that the inventory of a member's snapshots failed. It works like
+// RecordSnapshotInventoryFailure records that the inventory of a member's snapshots failed. It works like
 // Unknown.
-func (t *OrphanTracker) UnknownSnapshots(registration, why string, now time.Time) {
-	t.change(t.snapshots, registration, failed(why, now))
+func (t *OrphanTracker) RecordSnapshotInventoryFailure(registration, why string, now time.Time) {
+	t.updateInventory(t.orphanedSnapshots, registration, setInventoryFailure(why, now))
 }
 
-// RequestAccount requests another inventory of a member, because an object may have lost its root.
-func (t *OrphanTracker) RequestAccount(registration string) {
+// RequestInventory requests another inventory of a member, because an object may have lost its root.
+func (t *OrphanTracker) RequestInventory(registration string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.candidatesOf(registration).signal()
 }
 
-// Forget drops a member that is no longer registered.
-func (t *OrphanTracker) Forget(registration string) {
+// ForgetMember drops a member that is no longer registered.
+func (t *OrphanTracker) ForgetMember(registration string) {
 	t.mu.Lock()
 	found := t.orphans[registration].Found
 	delete(t.orphans, registration)
-	delete(t.snapshots, registration)
+	delete(t.orphanedSnapshots, registration)
 	delete(t.candidates, registration)
-	forgetMetrics(registration)
+	deleteMemberMetrics(registration)
 	t.mu.Unlock()
 	if len(found) > 0 {
-		t.found.Enqueue(registration)
+		t.orphansChanged.Enqueue(registration)
 	}
 }
 
-// SetCandidate records whether a volume has no root according to its member's cache. A new
-// candidate triggers an inventory. If the volume has a root, SetCandidate works like Gone.
-func (t *OrphanTracker) SetCandidate(registration, volume string, is bool) {
+// SetOrphanCandidate records whether a volume has no root according to its member's cache. A new
+// candidate triggers an inventory. If the volume has a root, SetOrphanCandidate works like Gone.
+func (t *OrphanTracker) SetOrphanCandidate(registration, volume string, is bool) {
 	if !is {
-		t.Gone(registration, volume)
+		t.RecordVolumeGone(registration, volume)
 		return
 	}
 	t.mu.Lock()
@@ -229,18 +229,18 @@ func (t *OrphanTracker) SetCandidate(registration, volume string, is bool) {
 	}
 }
 
-// Gone records that a volume is missing from its member's cache. It triggers an inventory if the
+// RecordVolumeGone records that a volume is missing from its member's cache. It triggers an inventory if the
 // volume was a candidate, or was an orphan in the last inventory. Found triggers an inventory if
 // the current one reports the volume.
-func (t *OrphanTracker) Gone(registration, volume string) {
+func (t *OrphanTracker) RecordVolumeGone(registration, volume string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.candidatesOf(registration)
 	_, wasCandidate := s.names[volume]
 	found := slices.ContainsFunc(t.orphans[registration].Found, func(o Orphan) bool { return o.Volume == volume })
 	delete(s.names, volume)
-	if s.gone != nil {
-		s.gone[volume] = struct{}{}
+	if s.goneNames != nil {
+		s.goneNames[volume] = struct{}{}
 	}
 	if wasCandidate || found {
 		s.signal()
@@ -256,27 +256,27 @@ func (t *OrphanTracker) ResetCandidates(registration string) <-chan struct{} {
 	return t.candidatesOf(registration).changed
 }
 
-func (t *OrphanTracker) candidatesOf(registration string) *candidates {
+func (t *OrphanTracker) candidatesOf(registration string) *orphanCandidates {
 	s := t.candidates[registration]
 	if s == nil {
-		s = &candidates{names: map[string]struct{}{}, changed: make(chan struct{}, 1)}
+		s = &orphanCandidates{names: map[string]struct{}{}, changed: make(chan struct{}, 1)}
 		t.candidates[registration] = s
 	}
 	return s
 }
 
-// Source enqueues a request with a registration's name whenever its member's inventory changes.
-func (t *OrphanTracker) Source() source.Source { return t.changes.Source() }
+// FactsChangeSource enqueues a request with a registration's name whenever its member's inventory changes.
+func (t *OrphanTracker) FactsChangeSource() source.Source { return t.changes.NamesSource() }
 
-// FoundSource enqueues the requests that a function returns for a registration's name, whenever the
+// OrphansChangeSource enqueues the requests that a function returns for a registration's name, whenever the
 // orphans in its member change.
-func (t *OrphanTracker) FoundSource(requests route.ByName) source.Source {
-	return t.found.SourceOf(requests)
+func (t *OrphanTracker) OrphansChangeSource(requests route.RequestsByName) source.Source {
+	return t.orphansChanged.RequestsSource(requests)
 }
 
 func (t *OrphanTracker) announce(registration string) {
 	select {
-	case t.changed <- struct{}{}:
+	case t.changeToken <- struct{}{}:
 	default:
 	}
 	t.changes.Enqueue(registration)

@@ -20,26 +20,26 @@ func TestSuspicions(t *testing.T) {
 		want    bool
 	}{
 		"no events":       {func(*OrphanTracker) {}, false},
-		"a candidate":     {func(b *OrphanTracker) { b.SetCandidate(member, volume, true) }, true},
-		"not a candidate": {func(b *OrphanTracker) { b.SetCandidate(member, volume, false) }, false},
-		"a volume that is not a candidate is deleted": {func(b *OrphanTracker) { b.Gone(member, volume) }, false},
-		"an inventory finds an orphan":                {func(b *OrphanTracker) { b.BeginInventory(member); b.Found(member, found) }, false},
-		"found, then deleted":                         {func(b *OrphanTracker) { b.BeginInventory(member); b.Found(member, found); b.Gone(member, volume) }, true},
-		"deleted during the inventory, then found":    {func(b *OrphanTracker) { b.BeginInventory(member); b.Gone(member, volume); b.Found(member, found) }, true},
+		"a candidate":     {func(b *OrphanTracker) { b.SetOrphanCandidate(member, volume, true) }, true},
+		"not a candidate": {func(b *OrphanTracker) { b.SetOrphanCandidate(member, volume, false) }, false},
+		"a volume that is not a candidate is deleted": {func(b *OrphanTracker) { b.RecordVolumeGone(member, volume) }, false},
+		"an inventory finds an orphan":                {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordInventory(member, found) }, false},
+		"found, then deleted":                         {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordInventory(member, found); b.RecordVolumeGone(member, volume) }, true},
+		"deleted during the inventory, then found":    {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordVolumeGone(member, volume); b.RecordInventory(member, found) }, true},
 		"found, then gets a root": {func(b *OrphanTracker) {
 			b.BeginInventory(member)
-			b.Found(member, found)
-			b.SetCandidate(member, volume, false)
+			b.RecordInventory(member, found)
+			b.SetOrphanCandidate(member, volume, false)
 		}, true},
 		"a volume with a root becomes an orphan": {func(b *OrphanTracker) {
 			b.BeginInventory(member)
-			b.SetCandidate(member, volume, false)
-			b.Found(member, found)
+			b.SetOrphanCandidate(member, volume, false)
+			b.RecordInventory(member, found)
 		}, true},
-		"deleted before the inventory":          {func(b *OrphanTracker) { b.Gone(member, volume); b.BeginInventory(member); b.Found(member, found) }, false},
-		"another volume is deleted":             {func(b *OrphanTracker) { b.BeginInventory(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
-		"another member's volume is deleted":    {func(b *OrphanTracker) { b.BeginInventory(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
-		"found although no inventory has begun": {func(b *OrphanTracker) { b.Found(member, found) }, false},
+		"deleted before the inventory":          {func(b *OrphanTracker) { b.RecordVolumeGone(member, volume); b.BeginInventory(member); b.RecordInventory(member, found) }, false},
+		"another volume is deleted":             {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordInventory(member, found); b.RecordVolumeGone(member, "pvc-2") }, false},
+		"another member's volume is deleted":    {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordInventory(member, found); b.RecordVolumeGone("cluster39", volume) }, false},
+		"found although no inventory has begun": {func(b *OrphanTracker) { b.RecordInventory(member, found) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			book := NewOrphanTracker()
@@ -63,11 +63,11 @@ func TestSuspicions(t *testing.T) {
 func TestDeletedVolumeIsNotACandidate(t *testing.T) {
 	book := NewOrphanTracker()
 	woken := book.ResetCandidates("cluster38")
-	book.SetCandidate("cluster38", "pvc-1", true)
+	book.SetOrphanCandidate("cluster38", "pvc-1", true)
 	<-woken
-	book.Gone("cluster38", "pvc-1")
+	book.RecordVolumeGone("cluster38", "pvc-1")
 	<-woken
-	book.Gone("cluster38", "pvc-1")
+	book.RecordVolumeGone("cluster38", "pvc-1")
 	select {
 	case <-woken:
 		t.Error("a second deletion event triggered another inventory")
@@ -82,9 +82,9 @@ func TestFoundSource(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
 	var woken []string
-	source := book.FoundSource(func(_ context.Context, registration string) []reconcile.Request {
+	source := book.OrphansChangeSource(func(_ context.Context, registration string) []reconcile.Request {
 		woken = append(woken, registration)
-		_ = book.Rivals(registration, "pvc-1", Orphan{}.Root) // the enqueued controller may read the book
+		_ = book.MembersWithSameOrphan(registration, "pvc-1", Orphan{}.Root) // the enqueued controller may read the book
 		return nil
 	})
 	if err := source.Start(t.Context(), queue); err != nil {
@@ -96,15 +96,15 @@ func TestFoundSource(t *testing.T) {
 		does func()
 		want []string
 	}{
-		{"no orphan is found", func() { book.Found("cluster38", nil) }, nil},
-		{"an orphan is found", func() { book.Found("cluster38", found) }, []string{"cluster38"}},
-		{"the same orphan is found again", func() { book.Found("cluster38", found) }, nil},
-		{"the inventory fails", func() { book.Unknown("cluster38", "away", time.Now()) }, nil},
-		{"the inventory succeeds again", func() { book.Found("cluster38", found) }, nil},
-		{"the orphan is deleted", func() { book.Found("cluster38", nil) }, []string{"cluster38"}},
-		{"another member has an orphan", func() { book.Found("cluster39", found) }, []string{"cluster39"}},
-		{"the other member is dropped", func() { book.Forget("cluster39") }, []string{"cluster39"}},
-		{"a member without orphans is dropped: no change", func() { book.Forget("cluster38") }, nil},
+		{"no orphan is found", func() { book.RecordInventory("cluster38", nil) }, nil},
+		{"an orphan is found", func() { book.RecordInventory("cluster38", found) }, []string{"cluster38"}},
+		{"the same orphan is found again", func() { book.RecordInventory("cluster38", found) }, nil},
+		{"the inventory fails", func() { book.RecordInventoryFailure("cluster38", "away", time.Now()) }, nil},
+		{"the inventory succeeds again", func() { book.RecordInventory("cluster38", found) }, nil},
+		{"the orphan is deleted", func() { book.RecordInventory("cluster38", nil) }, []string{"cluster38"}},
+		{"another member has an orphan", func() { book.RecordInventory("cluster39", found) }, []string{"cluster39"}},
+		{"the other member is dropped", func() { book.ForgetMember("cluster39") }, []string{"cluster39"}},
+		{"a member without orphans is dropped: no change", func() { book.ForgetMember("cluster38") }, nil},
 	} {
 		woken = nil
 		step.does()

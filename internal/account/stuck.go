@@ -18,18 +18,18 @@ type Deletion struct {
 	// Kind and Key identify the object that is being deleted.
 	Kind string
 	Key  types.NamespacedName
-	// Member reports whether the object is in the member rather than in the host. Root is then the UID
+	// InMember reports whether the object is in the member rather than in the host. Root is then the UID
 	// of its root.
-	Member bool
-	Root   types.UID
+	InMember bool
+	RootUID   types.UID
 	// Since is when the deletion began.
 	Since time.Time
 	// Cause explains why the object still exists, if known.
-	Cause Cause
+	Cause DeletionCause
 }
 
-// Cause explains why an object still exists.
-type Cause struct {
+// DeletionCause explains why an object still exists.
+type DeletionCause struct {
 	// Kind is one of the constants below.
 	Kind string
 	// Text is the explanation for users.
@@ -51,7 +51,7 @@ const (
 // String describes the object, its cluster and the cause.
 func (d Deletion) String() string {
 	where := "in the host"
-	if d.Member {
+	if d.InMember {
 		where = "in the member"
 	}
 	name := d.Key.Name
@@ -70,47 +70,47 @@ type Stuck struct {
 	Oldest *Deletion
 }
 
-// Explainer finds out from a member's caches why an object still exists.
-type Explainer interface {
-	// Explain returns why a leaf object, or the leaf of a host PV, still exists. The kind is empty
+// DeletionExplainer finds out from a member's caches why an object still exists.
+type DeletionExplainer interface {
+	// ExplainDeletion returns why a leaf object, or the leaf of a host PV, still exists. The kind is empty
 	// if the cause is unknown.
-	Explain(ctx context.Context, kind string, key types.NamespacedName) Cause
-	// Deleting returns this host's leaf objects that are being deleted.
-	Deleting(ctx context.Context) ([]Deletion, error)
+	ExplainDeletion(ctx context.Context, kind string, key types.NamespacedName) DeletionCause
+	// ListDeletingLeaves returns this host's leaf objects that are being deleted.
+	ListDeletingLeaves(ctx context.Context) ([]Deletion, error)
 }
 
 // StuckDeletions keeps the stuck deletions of all members, by registration. The controller stuck finds them.
 type StuckDeletions struct {
 	mu         sync.Mutex
 	stuck      map[string]Stuck
-	explainers map[string]Explainer
+	explainers map[string]DeletionExplainer
 	changes    route.Trigger
 }
 
 // NewStuckDeletions creates an empty StuckDeletions.
 func NewStuckDeletions() *StuckDeletions {
-	return &StuckDeletions{stuck: map[string]Stuck{}, explainers: map[string]Explainer{}}
+	return &StuckDeletions{stuck: map[string]Stuck{}, explainers: map[string]DeletionExplainer{}}
 }
 
-// Source enqueues a request with a registration's name whenever the stuck deletions of its member change.
-func (d *StuckDeletions) Source() source.Source { return d.changes.Source() }
+// FactsChangeSource enqueues a request with a registration's name whenever the stuck deletions of its member change.
+func (d *StuckDeletions) FactsChangeSource() source.Source { return d.changes.NamesSource() }
 
-// Forget drops a member that is no longer registered.
-func (d *StuckDeletions) Forget(registration string) {
+// ForgetMember drops a member that is no longer registered.
+func (d *StuckDeletions) ForgetMember(registration string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.stuck, registration)
 }
 
-// Stuck returns the stuck deletions of a member.
-func (d *StuckDeletions) Stuck(registration string) Stuck {
+// StuckDeletions returns the stuck deletions of a member.
+func (d *StuckDeletions) StuckDeletions(registration string) Stuck {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stuck[registration]
 }
 
-// SetStuck records the stuck deletions of a member.
-func (d *StuckDeletions) SetStuck(registration string, s Stuck) {
+// SetStuckDeletions records the stuck deletions of a member.
+func (d *StuckDeletions) SetStuckDeletions(registration string, s Stuck) {
 	d.mu.Lock()
 	changes := !reflect.DeepEqual(d.stuck[registration], s)
 	d.stuck[registration] = s
@@ -120,8 +120,8 @@ func (d *StuckDeletions) SetStuck(registration string, s Stuck) {
 	}
 }
 
-// Explain registers a linked member's Explainer until the context ends.
-func (d *StuckDeletions) Explain(ctx context.Context, registration string, e Explainer) {
+// RegisterExplainer registers a linked member's Explainer until the context ends.
+func (d *StuckDeletions) RegisterExplainer(ctx context.Context, registration string, e DeletionExplainer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.explainers[registration] = e
@@ -134,8 +134,8 @@ func (d *StuckDeletions) Explain(ctx context.Context, registration string, e Exp
 	})
 }
 
-// Explainer returns a member's Explainer, or nil if the member is not linked.
-func (d *StuckDeletions) Explainer(registration string) Explainer {
+// ExplainerOf returns a member's Explainer, or nil if the member is not linked.
+func (d *StuckDeletions) ExplainerOf(registration string) DeletionExplainer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.explainers[registration]

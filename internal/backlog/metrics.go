@@ -5,9 +5,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-var heldBack = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+var heldBackClaims = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "xylem_claims_held_back",
 	Help: "Claims for a member that wait because the host's PV controller has many volumes to bind.",
 }, []string{"cluster"})
 
-func init() { metrics.Registry.MustRegister(heldBack) }
+func init() { metrics.Registry.MustRegister(heldBackClaims) }

@@ -25,18 +25,18 @@ const (
 	// five to seven claims a second with its client's default rate limit, and a few times as many with
 	// a higher limit.
 	DefaultLimit = 300
-	// making is how long an admitted claim counts while the host has no volume for it. It is short
+	// admittedCountsFor is how long an admitted claim counts while the host has no volume for it. It is short
 	// because a slow provisioner does not slow down binding in the host.
-	making = 10 * time.Second
-	// binding is how long a volume that waits for the PV controller counts. The controller examines
+	admittedCountsFor = 10 * time.Second
+	// bindingCountsFor is how long a volume that waits for the PV controller counts. The controller examines
 	// all volumes every 15 s, so a volume that waits much longer may never be bound.
-	binding = 5 * time.Minute
-	// interval is the delay between admissions of waiting claims.
-	interval = time.Second
-	// patience is how long a claim waits before Xylem reports the wait. reportsAtOnce limits the
+	bindingCountsFor = 5 * time.Minute
+	// admissionInterval is the delay between admissions of waiting claims.
+	admissionInterval = time.Second
+	// unreportedWait is how long a claim waits before Xylem reports the wait. reportsPerInterval limits the
 	// number of reports per interval, because they are also writes to the host.
-	patience      = 30 * time.Second
-	reportsAtOnce = 5
+	unreportedWait      = 30 * time.Second
+	reportsPerInterval = 5
 )
 
 type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -66,8 +66,8 @@ func New(c clock.WithTicker, limit int) *Queue {
 	return &Queue{clock: c, limit: limit, queues: map[string]*memberQueue{}, inProgress: map[string]map[types.UID]time.Time{}}
 }
 
-// Setup makes the queue watch the host's PVs. Call it before the cache starts.
-func (g *Queue) Setup(ctx context.Context, host cache.Cache) error {
+// WatchHostVolumes makes the queue watch the host's PVs. Call it before the cache starts.
+func (g *Queue) WatchHostVolumes(ctx context.Context, host cache.Cache) error {
 	informer, err := host.GetInformer(ctx, &corev1.PersistentVolume{})
 	if err != nil {
 		return fmt.Errorf("watch the host's PVs: %w", err)
@@ -75,7 +75,7 @@ func (g *Queue) Setup(ctx context.Context, host cache.Cache) error {
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    g.observe,
 		UpdateFunc: func(_, obj any) { g.observe(obj) },
-		DeleteFunc: g.forget,
+		DeleteFunc: g.observeDeletedVolume,
 	}); err != nil {
 		return fmt.Errorf("watch the host's PVs: %w", err)
 	}
@@ -88,7 +88,7 @@ func (g *Queue) observe(obj any) {
 	}
 }
 
-func (g *Queue) forget(obj any) {
+func (g *Queue) observeDeletedVolume(obj any) {
 	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
 	}
@@ -106,7 +106,7 @@ func (g *Queue) record(pv *corev1.PersistentVolume, waits bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if waits {
-		g.admit(member, pv.Spec.ClaimRef.UID, binding)
+		g.admit(member, pv.Spec.ClaimRef.UID, bindingCountsFor)
 	} else {
 		delete(g.inProgress[member], pv.Spec.ClaimRef.UID)
 	}
@@ -128,8 +128,8 @@ func awaitsBinding(pv *corev1.PersistentVolume) bool {
 	return phase == "" || phase == corev1.VolumePending || phase == corev1.VolumeAvailable
 }
 
-// count returns the number of claims in progress, for one member and for all members.
-func (g *Queue) count(member string) (own, all int) {
+// countInProgress returns the number of claims in progress, for one member and for all members.
+func (g *Queue) countInProgress(member string) (own, all int) {
 	now := g.clock.Now()
 	for of, claims := range g.inProgress {
 		maps.DeleteFunc(claims, func(_ types.UID, until time.Time) bool { return now.After(until) })
@@ -140,11 +140,11 @@ func (g *Queue) count(member string) (own, all int) {
 	return len(g.inProgress[member]), all
 }
 
-// capacity returns how many more of a member's claims may be in progress: the part of the limit
+// remainingCapacity returns how many more of a member's claims may be in progress: the part of the limit
 // that other members leave unused, but at least an equal share among the members with claims in
 // progress. Thus a member whose volumes cannot be bound does not block other members' claims (I7).
-func (g *Queue) capacity(member string) int {
-	own, all := g.count(member)
+func (g *Queue) remainingCapacity(member string) int {
+	own, all := g.countInProgress(member)
 	members := len(g.inProgress)
 	if own == 0 {
 		members++
@@ -152,9 +152,9 @@ func (g *Queue) capacity(member string) int {
 	return max(g.limit-(all-own), g.limit/members, 1) - own
 }
 
-// Source queues a member's claims until the context ends, and enqueues admitted claims in the queue
+// MemberSource queues a member's claims until the context ends, and enqueues admitted claims in the queue
 // of the member's controller. Metrics use the registration's name.
-func (g *Queue) Source(member, registration string) source.Source {
+func (g *Queue) MemberSource(member, registration string) source.Source {
 	return source.Func(func(ctx context.Context, q workQueue) error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -162,22 +162,22 @@ func (g *Queue) Source(member, registration string) source.Source {
 			return nil // do not replace the queue of the member's next link
 		}
 		if before := g.queues[member]; before != nil {
-			heldBack.DeleteLabelValues(before.registration)
+			heldBackClaims.DeleteLabelValues(before.registration)
 		}
 		l := &memberQueue{registration: registration, workQueue: q, waiting: newWaitingClaims()}
 		g.queues[member] = l
 		l.reportLength()
-		context.AfterFunc(ctx, func() { g.close(member, l) })
+		context.AfterFunc(ctx, func() { g.closeMemberQueue(member, l) })
 		return nil
 	})
 }
 
-func (g *Queue) close(member string, l *memberQueue) {
+func (g *Queue) closeMemberQueue(member string, l *memberQueue) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.queues[member] == l { // otherwise, the queue belongs to the member's next link
 		delete(g.queues, member)
-		heldBack.DeleteLabelValues(l.registration)
+		heldBackClaims.DeleteLabelValues(l.registration)
 	}
 }
 
@@ -203,18 +203,18 @@ func (g *Queue) Admit(member string, claim *corev1.PersistentVolumeClaim) Admiss
 	}
 	key := client.ObjectKeyFromObject(claim)
 	if w, waits := l.waiting.claims[key]; waits && w.uid == claim.UID {
-		if !w.report {
+		if !w.reportDue {
 			return Admission{}
 		}
-		w.report = false
-		_, all := g.count(member)
+		w.reportDue = false
+		_, all := g.countInProgress(member)
 		return Admission{Report: true, Volumes: all, Claims: l.waiting.len()}
 	}
-	if l.waiting.len() == 0 && g.capacity(member) > 0 {
-		g.admit(member, claim.UID, making)
+	if l.waiting.len() == 0 && g.remainingCapacity(member) > 0 {
+		g.admit(member, claim.UID, admittedCountsFor)
 		return Admission{Admitted: true}
 	}
-	l.waiting.add(&waiter{claim: key, uid: claim.UID, since: g.clock.Now()})
+	l.waiting.add(&waitingClaim{claim: key, uid: claim.UID, since: g.clock.Now()})
 	l.reportLength()
 	return Admission{}
 }
@@ -230,7 +230,7 @@ func (g *Queue) Remove(member string, claim types.NamespacedName) {
 
 // Start admits claims and triggers reports of long waits until the context ends.
 func (g *Queue) Start(ctx context.Context) error {
-	ticker := g.clock.NewTicker(interval)
+	ticker := g.clock.NewTicker(admissionInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -250,39 +250,39 @@ func (g *Queue) admitWaiting() {
 		if l.waiting.len() == 0 {
 			continue
 		}
-		for range g.capacity(member) {
+		for range g.remainingCapacity(member) {
 			w := l.waiting.next()
 			if w == nil {
 				break
 			}
-			g.admit(member, w.uid, making)
+			g.admit(member, w.uid, admittedCountsFor)
 			l.enqueue(w)
 		}
 		l.reportLength()
 	}
-	g.reportWaits(g.clock.Now())
+	g.enqueueWaitReports(g.clock.Now())
 }
 
-// reportWaits enqueues a few of the waiting claims, so that their controller reports the wait. In
+// enqueueWaitReports enqueues a few of the waiting claims, so that their controller reports the wait. In
 // each namespace, it begins with the claims at the end of the queue.
-func (g *Queue) reportWaits(now time.Time) {
+func (g *Queue) enqueueWaitReports(now time.Time) {
 	reported := 0
 	for _, l := range g.queues {
 		for w := range l.waiting.longest() {
-			if w.reported || now.Sub(w.since) < patience {
+			if w.selectedForReport || now.Sub(w.since) < unreportedWait {
 				continue
 			}
-			if reported++; reported > reportsAtOnce {
+			if reported++; reported > reportsPerInterval {
 				return
 			}
-			w.reported, w.report = true, true
+			w.selectedForReport, w.reportDue = true, true
 			l.enqueue(w)
 		}
 	}
 }
 
-func (l *memberQueue) enqueue(w *waiter) { l.workQueue.Add(reconcile.Request{NamespacedName: w.claim}) }
+func (l *memberQueue) enqueue(w *waitingClaim) { l.workQueue.Add(reconcile.Request{NamespacedName: w.claim}) }
 
 func (l *memberQueue) reportLength() {
-	heldBack.WithLabelValues(l.registration).Set(float64(l.waiting.len()))
+	heldBackClaims.WithLabelValues(l.registration).Set(float64(l.waiting.len()))
 }

@@ -48,7 +48,7 @@ func link(ctx context.Context, t *testing.T, g *Queue, member string) workQueue 
 	t.Helper()
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(q.ShutDown)
-	if err := g.Source(member, "member-"+member).Start(ctx, q); err != nil {
+	if err := g.MemberSource(member, "member-"+member).Start(ctx, q); err != nil {
 		t.Fatal(err)
 	}
 	return q
@@ -100,7 +100,7 @@ func (r *rig) held(claims ...*corev1.PersistentVolumeClaim) {
 // pass runs one step, and returns the admitted claims.
 func (r *rig) pass() []string {
 	r.t.Helper()
-	r.clock.Step(interval)
+	r.clock.Step(admissionInterval)
 	r.admitWaiting()
 	return r.come()
 }
@@ -119,7 +119,7 @@ func (r *rig) come() []string {
 func (r *rig) shows(want float64) {
 	r.t.Helper()
 	var m dto.Metric
-	if err := heldBack.WithLabelValues("member-" + here).Write(&m); err != nil || m.GetGauge().GetValue() != want {
+	if err := heldBackClaims.WithLabelValues("member-" + here).Write(&m); err != nil || m.GetGauge().GetValue() != want {
 		r.t.Errorf("the metric shows %v waiting claims (%v), want %v", m.GetGauge().GetValue(), err, want)
 	}
 }
@@ -161,8 +161,8 @@ func TestClaimsFollowBoundVolumes(t *testing.T) {
 	r.shows(6)
 	waiting[4].Status.Phase = corev1.VolumeFailed
 	r.observe(waiting[4])
-	r.forget(waiting[5])
-	r.forget(toolscache.DeletedFinalStateUnknown{Obj: waiting[6]})
+	r.observeDeletedVolume(waiting[5])
+	r.observeDeletedVolume(toolscache.DeletedFinalStateUnknown{Obj: waiting[6]})
 	equal(t, "admitted after volumes failed or were deleted", r.pass(), "team/4", "team/5", "team/6")
 
 	if !r.Admit(here, claim("team", "6")).Admitted {
@@ -190,17 +190,17 @@ func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	equal(t, "no admission before a volume exists", r.pass())
 
 	made := r.volumes(1)
-	r.forget(made[0]) // The volume belongs to another claim.
+	r.observeDeletedVolume(made[0]) // The volume belongs to another claim.
 	made[0].Spec.ClaimRef.UID = claim("crowd", "0").UID
 	r.observe(made[0])
 	r.bind(made...)
 	equal(t, "admitted after a claim was bound", r.pass(), "team/late")
-	r.clock.Step(making - 3*interval)
+	r.clock.Step(admittedCountsFor - 3*admissionInterval)
 	r.pass() // reports some claims
 	if r.Admit(here, later).Admitted {
 		t.Error("claims without a volume stop counting too early")
 	}
-	r.clock.Step(2 * interval)
+	r.clock.Step(2 * admissionInterval)
 	if r.pass(); !r.Admit(here, later).Admitted {
 		t.Error("claims without a volume still count")
 	}
@@ -226,7 +226,7 @@ func TestUnboundVolumesStopCounting(t *testing.T) {
 	r.volumes(limit)
 	first := claim("team", "first")
 	r.held(first)
-	r.clock.Step(binding - interval)
+	r.clock.Step(bindingCountsFor - admissionInterval)
 	if r.pass(); r.Admit(here, first).Admitted {
 		t.Error("waiting volumes stop counting too early")
 	}
@@ -295,7 +295,7 @@ func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay in
 		r.bind(waiting[:now]...)
 		waiting, bound = waiting[now:], bound+now
 		underWay = max(underWay, len(placed)-bound)
-		r.clock.Step(interval)
+		r.clock.Step(admissionInterval)
 		r.admitWaiting()
 		for member, q := range queues {
 			for q.Len() > 0 {
@@ -326,7 +326,7 @@ func TestMembersHaveTheirShare(t *testing.T) {
 	if elsewhere.Len() > 0 {
 		t.Error("a claim above its member's share is admitted")
 	}
-	r.forget(few[0])
+	r.observeDeletedVolume(few[0])
 	equal(t, "no admission for the member above its share", r.pass())
 	if elsewhere.Len() != 1 {
 		t.Error("another member's volumes block a claim below its member's share")
@@ -349,7 +349,7 @@ func TestCapacity(t *testing.T) {
 		for member, n := range tc.waiting {
 			r.volumesOf(member, n)
 		}
-		if got := r.capacity(here); got != tc.want {
+		if got := r.remainingCapacity(here); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
 	}
@@ -357,7 +357,7 @@ func TestCapacity(t *testing.T) {
 	for i := range 2 * limit {
 		r.volumesOf(fmt.Sprint(i), 1)
 	}
-	if r.capacity(here) != 1 {
+	if r.remainingCapacity(here) != 1 {
 		t.Error("a member has no capacity if there are many members")
 	}
 }
@@ -387,12 +387,12 @@ func TestClaimsWaitUntilTheLinkEnds(t *testing.T) {
 	before := r.queues[here]
 	r.queue = link(t.Context(), t, r.Queue, here)
 	r.held(claim("team", "second"))
-	r.close(here, before)
+	r.closeMemberQueue(here, before)
 	r.bind(waiting[0])
 	equal(t, "admitted claims", r.pass(), "team/second")
 
 	r.held(claim("team", "third"))
-	r.close(here, r.queues[here])
+	r.closeMemberQueue(here, r.queues[here])
 	if !r.Admit(here, claim("team", "fourth")).Admitted {
 		t.Error("a claim waits although the link has ended")
 	}
@@ -401,11 +401,11 @@ func TestClaimsWaitUntilTheLinkEnds(t *testing.T) {
 func TestLongWaitsAreReported(t *testing.T) {
 	r := newRig(t)
 	r.volumes(limit + 1)
-	const n = reportsAtOnce + 2
+	const n = reportsPerInterval + 2
 	for i := range n {
 		r.held(claim("team", fmt.Sprint(i)))
 	}
-	if r.clock.Step(patience - 2*interval); len(r.pass()) > 0 {
+	if r.clock.Step(unreportedWait - 2*admissionInterval); len(r.pass()) > 0 {
 		t.Error("reported too early")
 	}
 	reported := map[string]bool{}
@@ -421,7 +421,7 @@ func TestLongWaitsAreReported(t *testing.T) {
 				t.Errorf("%s is reported twice", name)
 			}
 		}
-		if len(reported) == reportsAtOnce && reported["team/0"] {
+		if len(reported) == reportsPerInterval && reported["team/0"] {
 			t.Error("the claims at the front of the queue are reported first")
 		}
 	}
@@ -473,16 +473,16 @@ func TestStart(t *testing.T) {
 			waiting := r.volumes(limit)
 			r.held(claim("team", fmt.Sprint(r.made)))
 			r.bind(waiting...)
-			time.Sleep(2 * interval) //nolint:forbidigo // by synctest's clock
+			time.Sleep(2 * admissionInterval) //nolint:forbidigo // by synctest's clock
 			equal(t, "admitted claims", r.come(), fmt.Sprint("team/", r.made))
-			time.Sleep(making) //nolint:forbidigo // by synctest's clock
+			time.Sleep(admittedCountsFor) //nolint:forbidigo // by synctest's clock
 		}
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if err := g.Source(here, here).Start(ctx, q); err != nil || len(g.queues) > 0 {
+		if err := g.MemberSource(here, here).Start(ctx, q); err != nil || len(g.queues) > 0 {
 			t.Errorf("%d queues remain after the link ended (%v)", len(g.queues), err)
 		}
 	})

@@ -8,31 +8,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// waiter is a waiting claim.
-type waiter struct {
+// waitingClaim is a waiting claim.
+type waitingClaim struct {
 	claim types.NamespacedName
 	uid   types.UID
 	since time.Time
 	// reported is true once the claim has been selected for a report, and report is true until the
 	// report is made.
-	reported, report bool
+	selectedForReport, reportDue bool
 }
 
 // waitingClaims is a queue of claims. Namespaces alternate, and the claims of one namespace stay in order.
 // Thus thousands of claims in one namespace do not delay claims in others.
 type waitingClaims struct {
-	claims     map[types.NamespacedName]*waiter
+	claims     map[types.NamespacedName]*waitingClaim
 	namespaces []string // in the order in which they are next
-	order      map[string][]*waiter
+	order      map[string][]*waitingClaim
 }
 
 func newWaitingClaims() waitingClaims {
-	return waitingClaims{claims: map[types.NamespacedName]*waiter{}, order: map[string][]*waiter{}}
+	return waitingClaims{claims: map[types.NamespacedName]*waitingClaim{}, order: map[string][]*waitingClaim{}}
 }
 
 func (l *waitingClaims) len() int { return len(l.claims) }
 
-func (l *waitingClaims) add(w *waiter) {
+func (l *waitingClaims) add(w *waitingClaim) {
 	l.claims[w.claim] = w
 	if _, there := l.order[w.claim.Namespace]; !there {
 		l.namespaces = append(l.namespaces, w.claim.Namespace)
@@ -52,7 +52,7 @@ func (l *waitingClaims) remove(claim types.NamespacedName) bool {
 }
 
 // next removes and returns the next claim, or nil.
-func (l *waitingClaims) next() *waiter {
+func (l *waitingClaims) next() *waitingClaim {
 	for len(l.namespaces) > 0 {
 		namespace := l.namespaces[0]
 		l.namespaces = l.namespaces[1:]
@@ -71,8 +71,8 @@ func (l *waitingClaims) next() *waiter {
 }
 
 // longest iterates over the waiting claims. In each namespace, it begins at the end of the queue.
-func (l *waitingClaims) longest() iter.Seq[*waiter] {
-	return func(yield func(*waiter) bool) {
+func (l *waitingClaims) longest() iter.Seq[*waitingClaim] {
+	return func(yield func(*waitingClaim) bool) {
 		for _, namespace := range l.namespaces {
 			for _, w := range slices.Backward(l.order[namespace]) {
 				if l.waits(w) && !yield(w) {
@@ -83,4 +83,4 @@ func (l *waitingClaims) longest() iter.Seq[*waiter] {
 	}
 }
 
-func (l *waitingClaims) waits(w *waiter) bool { return l.claims[w.claim] == w }
+func (l *waitingClaims) waits(w *waitingClaim) bool { return l.claims[w.claim] == w }

@@ -58,18 +58,18 @@ func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error)
 	return &Checker{Client: c, Namespace: namespace, Out: out}, nil
 }
 
-// question is one check. Its function returns an error that describes what is wrong, and what to do
+// namedCheck is one check. Its function returns an error that describes what is wrong, and what to do
 // about it.
-type question struct {
+type namedCheck struct {
 	name string
-	ask  func(context.Context) error
+	run  func(context.Context) error
 }
 
-// all repeats each check until it succeeds or the context ends, and prints each result.
-func (c *Checker) all(ctx context.Context, questions []question) error {
+// runChecks repeats each check until it succeeds or the context ends, and prints each result.
+func (c *Checker) runChecks(ctx context.Context, questions []namedCheck) error {
 	var failed []error
 	for _, q := range questions {
-		err := persist(ctx, q.ask)
+		err := retryUntilSuccess(ctx, q.run)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", q.name, err))
 			fmt.Fprintf(c.Out, "FAILED  %s: %v\n", q.name, err)
@@ -80,9 +80,9 @@ func (c *Checker) all(ctx context.Context, questions []question) error {
 	return errors.Join(failed...)
 }
 
-// persist calls ask until it returns no error. When the context ends, it returns the last
+// retryUntilSuccess calls ask until it returns no error. When the context ends, it returns the last
 // error. It calls ask at least once.
-func persist(ctx context.Context, ask func(context.Context) error) error {
+func retryUntilSuccess(ctx context.Context, ask func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
 		// A call that has begun is not interrupted when the context ends.

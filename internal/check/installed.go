@@ -32,40 +32,40 @@ type Installation struct {
 	Lease string
 	// Policy is the admission policy that reserves Xylem's keys.
 	Policy string
-	// Rights are the permissions that the manager's ServiceAccount must have.
-	Rights []Rights
+	// RequiredRules are the permissions that the manager's ServiceAccount must have.
+	RequiredRules []RequiredRules
 }
 
-// Rights are RBAC rules that must be granted in a namespace, or cluster-wide if Namespace is empty.
-type Rights struct {
+// RequiredRules are RBAC rules that must be granted in a namespace, or cluster-wide if Namespace is empty.
+type RequiredRules struct {
 	Namespace string              `json:"namespace,omitempty"`
 	Rules     []rbacv1.PolicyRule `json:"rules"`
 }
 
-// Installed reports whether an installation works. It repeats failed checks until the context
+// CheckInstalled reports whether an installation works. It repeats failed checks until the context
 // ends.
-func (c *Checker) Installed(ctx context.Context, i Installation) error {
+func (c *Checker) CheckInstalled(ctx context.Context, i Installation) error {
 	var renewed metav1.MicroTime
-	return c.all(ctx, []question{
+	return c.runChecks(ctx, []namedCheck{
 		{"the API server serves ClusterRegistrations", func(ctx context.Context) error {
 			return c.Client.List(ctx, &v1alpha1.ClusterRegistrationList{}, client.Limit(1))
 		}},
 		{"the CSIDriver " + v1alpha1.ProvisionerName + " has the settings that the scheduler needs", func(ctx context.Context) error {
-			return c.driver(ctx, v1alpha1.ProvisionerName, true)
+			return c.checkCSIDriver(ctx, v1alpha1.ProvisionerName, true)
 		}},
 		{"the CSIDriver " + v1alpha1.PromiseDriverName + " has the settings that the scheduler needs", func(ctx context.Context) error {
-			return c.driver(ctx, v1alpha1.PromiseDriverName, false)
+			return c.checkCSIDriver(ctx, v1alpha1.PromiseDriverName, false)
 		}},
 		{"the policy " + i.Policy + " protects Xylem's keys", func(ctx context.Context) error {
-			return c.policy(ctx, i.Policy)
+			return c.checkReservedKeysPolicy(ctx, i.Policy)
 		}},
-		{"the manager's ServiceAccount has its permissions", func(ctx context.Context) error { return c.rights(ctx, i) }},
-		{"all manager Pods are ready", func(ctx context.Context) error { return c.deployment(ctx, i.Deployment) }},
-		{"one of the managers is the leader", func(ctx context.Context) error { return c.leads(ctx, i.Lease, &renewed) }},
+		{"the manager's ServiceAccount has its permissions", func(ctx context.Context) error { return c.checkPermissions(ctx, i) }},
+		{"all manager Pods are ready", func(ctx context.Context) error { return c.checkDeployment(ctx, i.Deployment) }},
+		{"one of the managers is the leader", func(ctx context.Context) error { return c.checkLeaderRenews(ctx, i.Lease, &renewed) }},
 	})
 }
 
-func (c *Checker) driver(ctx context.Context, name string, capacity bool) error {
+func (c *Checker) checkCSIDriver(ctx context.Context, name string, capacity bool) error {
 	var driver storagev1.CSIDriver
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: name}, &driver); err != nil {
 		return err
@@ -76,9 +76,9 @@ func (c *Checker) driver(ctx context.Context, name string, capacity bool) error 
 	return nil
 }
 
-// policy tries to create, in a dry run, a claim with a reserved finalizer. The policy must reject it.
+// checkReservedKeysPolicy tries to create, in a dry run, a claim with a reserved finalizer. The policy must reject it.
 // The policy in config/keys would remove a reserved label or annotation.
-func (c *Checker) policy(ctx context.Context, name string) error {
+func (c *Checker) checkReservedKeysPolicy(ctx context.Context, name string) error {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: c.Namespace, GenerateName: "xylem-check-",
@@ -99,21 +99,21 @@ func (c *Checker) policy(ctx context.Context, name string) error {
 	return fmt.Errorf("dry-run the creation of a claim that the policy must reject: %w", err)
 }
 
-// rights checks whether the manager's ServiceAccount has each of the permissions.
-func (c *Checker) rights(ctx context.Context, i Installation) error {
+// checkPermissions checks whether the manager's ServiceAccount has each of the permissions.
+func (c *Checker) checkPermissions(ctx context.Context, i Installation) error {
 	user := "system:serviceaccount:" + c.Namespace + ":" + i.ServiceAccount
 	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace, "system:authenticated"}
 	var missing []string
-	for _, right := range i.Rights {
-		for _, attributes := range Attributes(right) {
+	for _, right := range i.RequiredRules {
+		for _, attributes := range PermissionsOf(right) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: user, Groups: groups, ResourceAttributes: &attributes,
 			}}
 			if err := c.Client.Create(ctx, review); err != nil {
-				return fmt.Errorf("check whether %s may %s: %w", user, Describe(attributes), err)
+				return fmt.Errorf("check whether %s may %s: %w", user, DescribePermission(attributes), err)
 			}
 			if !review.Status.Allowed {
-				missing = append(missing, Describe(attributes))
+				missing = append(missing, DescribePermission(attributes))
 			}
 		}
 	}
@@ -123,8 +123,8 @@ func (c *Checker) rights(ctx context.Context, i Installation) error {
 	return nil
 }
 
-// Attributes returns the individual permissions that rules grant.
-func Attributes(r Rights) []authorizationv1.ResourceAttributes {
+// PermissionsOf returns the individual permissions that rules grant.
+func PermissionsOf(r RequiredRules) []authorizationv1.ResourceAttributes {
 	var out []authorizationv1.ResourceAttributes
 	for _, rule := range r.Rules {
 		names := rule.ResourceNames
@@ -147,8 +147,8 @@ func Attributes(r Rights) []authorizationv1.ResourceAttributes {
 	return out
 }
 
-// Describe returns a permission's verb, resource and scope.
-func Describe(a authorizationv1.ResourceAttributes) string {
+// DescribePermission returns a permission's verb, resource and scope.
+func DescribePermission(a authorizationv1.ResourceAttributes) string {
 	what := a.Resource
 	if a.Subresource != "" {
 		what += "/" + a.Subresource
@@ -166,8 +166,8 @@ func Describe(a authorizationv1.ResourceAttributes) string {
 	return strings.Join(words, " ")
 }
 
-// deployment checks that all Pods of a Deployment are ready and match its latest template.
-func (c *Checker) deployment(ctx context.Context, name string) error {
+// checkDeployment checks that all Pods of a Deployment are ready and match its latest template.
+func (c *Checker) checkDeployment(ctx context.Context, name string) error {
 	var d appsv1.Deployment
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &d); err != nil {
 		return err
@@ -194,8 +194,8 @@ func (c *Checker) deployment(ctx context.Context, name string) error {
 		max(0, s.AvailableReplicas-old), want, why, c.Namespace, c.Namespace, name)
 }
 
-// leads checks that the Lease is renewed between two reads, so the check does not depend on clocks.
-func (c *Checker) leads(ctx context.Context, name string, seen *metav1.MicroTime) error {
+// checkLeaderRenews checks that the Lease is renewed between two reads, so the check does not depend on clocks.
+func (c *Checker) checkLeaderRenews(ctx context.Context, name string, seen *metav1.MicroTime) error {
 	var lease coordinationv1.Lease
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &lease); err != nil {
 		return err
@@ -212,5 +212,5 @@ func (c *Checker) leads(ctx context.Context, name string, seen *metav1.MicroTime
 	return nil
 }
 
-// gone reports whether an error means that an object or its kind does not exist.
-func gone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+// isNotFoundOrUnserved reports whether an error means that an object or its kind does not exist.
+func isNotFoundOrUnserved(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

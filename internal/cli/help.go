@@ -57,7 +57,7 @@ func flagError(c *cobra.Command, err error) error {
 		for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
 			flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		}
-		if nearest := text.Nearest(unknown.GetSpecifiedName(), known); nearest != "" {
+		if nearest := text.NearestWord(unknown.GetSpecifiedName(), known); nearest != "" {
 			meant = fmt.Sprintf("\nDid you mean --%s?", nearest)
 		}
 	}

@@ -39,8 +39,8 @@ func TestLeaveClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
 			var told []string
-			r := &Leaver{Recorder: recorder, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)),
-				ReportPlaced: func(_ context.Context, _ *guarded.Root, claim *corev1.PersistentVolumeClaim, _ string, _ *mirror.Refusal, _ time.Time) error {
+			r := &Deregisterer{Recorder: recorder, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)),
+				ReportPlaced: func(_ context.Context, _ *guarded.HostWriter, claim *corev1.PersistentVolumeClaim, _ string, _ *mirror.Refusal, _ time.Time) error {
 					if claim.Name == "a" {
 						return tc.err
 					}
@@ -49,7 +49,7 @@ func TestLeaveClaims(t *testing.T) {
 				}}
 			a := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", Labels: map[string]string{"l": strings.Repeat("x", tc.size)}}}
 			b := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b"}}
-			err := r.leaveClaims(t.Context(), &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, []corev1.PersistentVolumeClaim{a, b})
+			err := r.reportClusterGone(t.Context(), &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, []corev1.PersistentVolumeClaim{a, b})
 			if (err != nil) != tc.retried {
 				t.Errorf("the error is %v", err)
 			}

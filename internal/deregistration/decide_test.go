@@ -44,51 +44,51 @@ func TestNext(t *testing.T) {
 	const retain, drain = v1alpha1.DeregistrationRetain, v1alpha1.DeregistrationDrain
 
 	for name, tc := range map[string]struct {
-		leaving leaving
-		want    step
+		leaving remainingObjects
+		want    deregistrationStep
 	}{
-		"no objects in the member":                                                    {leaving{connected: true}, finish},
-		"no objects in the host, but leaf Pods may still run (I6)":                    {leaving{connecting: true}, waitForConnection},
-		"Pods run in a member that may be reachable, forced (I2)":                     {leaving{connecting: true, forced: true, node: true, pods: running}, waitForConnection},
-		"volumes in a member that may be reachable (I2)":                              {leaving{connecting: true, node: true, volumes: held}, waitForConnection},
-		"no objects in the member, and the member is unreachable":                     {leaving{}, finish},
-		"Pods run in the member, not confirmed":                                       {leaving{connected: true, node: true, pods: running}, waitForConfirmation},
-		"Pods are pending in the member, not confirmed":                               {leaving{connected: true, node: true, pods: pending}, waitForConfirmation},
-		"Pods run in the member, confirmed":                                           {leaving{connected: true, confirmed: true, node: true, pods: running}, evictPods},
-		"all Pods in the member are ending: no confirmation needed":                   {leaving{connected: true, node: true, pods: ending}, evictPods},
-		"Pods run in the member, and the member is unreachable (I2)":                  {leaving{confirmed: true, node: true, pods: running}, waitForMember},
-		"Pods run in the connected member, forced but not confirmed":                  {leaving{connected: true, forced: true, node: true, pods: running}, waitForConfirmation},
-		"Pods run in the unreachable member, forced":                                  {leaving{forced: true, node: true, pods: running}, evictPods},
-		"Pods run in the unreachable member, forced and confirmed":                    {leaving{forced: true, confirmed: true, node: true, pods: running}, evictPods},
-		"Pods of a deleted Node run in the member, not confirmed":                     {leaving{connected: true, pods: running}, waitForConfirmation},
-		"leaf Pods run in the member although their roots were deleted with the Node": {leaving{connected: true, leaves: []string{"shop/web-1"}, volumes: held}, waitForLeaves},
-		"leaf Pods run in the member, and the deregistration is forced":               {leaving{connected: true, forced: true, leaves: []string{"shop/web-1"}, volumes: held}, releaseVolumes},
-		"a claim without a volume":                                                    {leaving{connected: true, node: true, unbound: claim}, withdrawClaims},
-		"a claim without a volume, and the member is unreachable (I1)":                {leaving{node: true, unbound: claim}, waitForMember},
-		"a claim without a volume, the member is unreachable, forced":                 {leaving{forced: true, node: true, unbound: claim}, withdrawClaims},
-		"a promise without a disk":                                                    {leaving{connected: true, node: true, promises: held}, withdrawClaims},
-		"a promise without a disk, policy Drain":                                      {leaving{connected: true, policy: drain, node: true, promises: held}, withdrawClaims},
-		"a promise without a disk, and the member is unreachable (I1)":                {leaving{node: true, promises: held}, waitForMember},
-		"a promise without a disk, the member is unreachable, forced":                 {leaving{forced: true, node: true, promises: held}, withdrawClaims},
-		"copies of shared volumes":                                                    {leaving{connected: true, node: true, copied: held}, releaseVolumes},
-		"copies of shared volumes, and the member is unreachable (I2)":                {leaving{node: true, copied: held}, waitForMember},
-		"copies of shared volumes, the member is unreachable, forced":                 {leaving{forced: true, node: true, copied: held}, releaseVolumes},
-		"copies of shared volumes, and the link has ended":                            {leaving{unlinked: true, node: true, copied: held}, releaseVolumes},
-		"Pods are evicted before claims are withdrawn":                                {leaving{connected: true, confirmed: true, pods: running, unbound: claim}, evictPods},
-		"Retain: bound claims are kept, their volumes are released":                   {leaving{connected: true, policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Retain: the member may be unreachable":                                       {leaving{policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"no policy means Retain":                                                      {leaving{connected: true, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Drain waits for bound claims (I2)":                                           {leaving{connected: true, policy: drain, node: true, bound: claim, volumes: held}, waitForClaims},
-		"Drain waits for volumes without claims (I1)":                                 {leaving{connected: true, policy: drain, node: true, volumes: held}, waitForClaims},
-		"Drain, and the member is unreachable (I1)":                                   {leaving{policy: drain, node: true, bound: claim, volumes: held}, waitForMember},
+		"no objects in the member":                                                    {remainingObjects{connected: true}, stepFinish},
+		"no objects in the host, but leaf Pods may still run (I6)":                    {remainingObjects{connectionPending: true}, stepWaitForConnection},
+		"Pods run in a member that may be reachable, forced (I2)":                     {remainingObjects{connectionPending: true, forced: true, nodeExists: true, pods: running}, stepWaitForConnection},
+		"volumes in a member that may be reachable (I2)":                              {remainingObjects{connectionPending: true, nodeExists: true, volumes: held}, stepWaitForConnection},
+		"no objects in the member, and the member is unreachable":                     {remainingObjects{}, stepFinish},
+		"Pods run in the member, not confirmed":                                       {remainingObjects{connected: true, nodeExists: true, pods: running}, stepWaitForConfirmation},
+		"Pods are pending in the member, not confirmed":                               {remainingObjects{connected: true, nodeExists: true, pods: pending}, stepWaitForConfirmation},
+		"Pods run in the member, confirmed":                                           {remainingObjects{connected: true, confirmed: true, nodeExists: true, pods: running}, stepEvictPods},
+		"all Pods in the member are ending: no confirmation needed":                   {remainingObjects{connected: true, nodeExists: true, pods: ending}, stepEvictPods},
+		"Pods run in the member, and the member is unreachable (I2)":                  {remainingObjects{confirmed: true, nodeExists: true, pods: running}, stepWaitForMember},
+		"Pods run in the connected member, forced but not confirmed":                  {remainingObjects{connected: true, forced: true, nodeExists: true, pods: running}, stepWaitForConfirmation},
+		"Pods run in the unreachable member, forced":                                  {remainingObjects{forced: true, nodeExists: true, pods: running}, stepEvictPods},
+		"Pods run in the unreachable member, forced and confirmed":                    {remainingObjects{forced: true, confirmed: true, nodeExists: true, pods: running}, stepEvictPods},
+		"Pods of a deleted Node run in the member, not confirmed":                     {remainingObjects{connected: true, pods: running}, stepWaitForConfirmation},
+		"leaf Pods run in the member although their roots were deleted with the Node": {remainingObjects{connected: true, leafPods: []string{"shop/web-1"}, volumes: held}, stepWaitForLeafPods},
+		"leaf Pods run in the member, and the deregistration is forced":               {remainingObjects{connected: true, forced: true, leafPods: []string{"shop/web-1"}, volumes: held}, stepReleaseVolumes},
+		"a claim without a volume":                                                    {remainingObjects{connected: true, nodeExists: true, unboundClaims: claim}, stepWithdrawClaims},
+		"a claim without a volume, and the member is unreachable (I1)":                {remainingObjects{nodeExists: true, unboundClaims: claim}, stepWaitForMember},
+		"a claim without a volume, the member is unreachable, forced":                 {remainingObjects{forced: true, nodeExists: true, unboundClaims: claim}, stepWithdrawClaims},
+		"a promise without a disk":                                                    {remainingObjects{connected: true, nodeExists: true, promises: held}, stepWithdrawClaims},
+		"a promise without a disk, policy Drain":                                      {remainingObjects{connected: true, policy: drain, nodeExists: true, promises: held}, stepWithdrawClaims},
+		"a promise without a disk, and the member is unreachable (I1)":                {remainingObjects{nodeExists: true, promises: held}, stepWaitForMember},
+		"a promise without a disk, the member is unreachable, forced":                 {remainingObjects{forced: true, nodeExists: true, promises: held}, stepWithdrawClaims},
+		"copies of shared volumes":                                                    {remainingObjects{connected: true, nodeExists: true, copiedVolumes: held}, stepReleaseVolumes},
+		"copies of shared volumes, and the member is unreachable (I2)":                {remainingObjects{nodeExists: true, copiedVolumes: held}, stepWaitForMember},
+		"copies of shared volumes, the member is unreachable, forced":                 {remainingObjects{forced: true, nodeExists: true, copiedVolumes: held}, stepReleaseVolumes},
+		"copies of shared volumes, and the link has ended":                            {remainingObjects{linkEnded: true, nodeExists: true, copiedVolumes: held}, stepReleaseVolumes},
+		"Pods are evicted before claims are withdrawn":                                {remainingObjects{connected: true, confirmed: true, pods: running, unboundClaims: claim}, stepEvictPods},
+		"Retain: bound claims are kept, their volumes are released":                   {remainingObjects{connected: true, policy: retain, nodeExists: true, boundClaims: claim, volumes: held}, stepReleaseVolumes},
+		"Retain: the member may be unreachable":                                       {remainingObjects{policy: retain, nodeExists: true, boundClaims: claim, volumes: held}, stepReleaseVolumes},
+		"no policy means Retain":                                                      {remainingObjects{connected: true, nodeExists: true, boundClaims: claim, volumes: held}, stepReleaseVolumes},
+		"Drain waits for bound claims (I2)":                                           {remainingObjects{connected: true, policy: drain, nodeExists: true, boundClaims: claim, volumes: held}, stepWaitForClaims},
+		"Drain waits for volumes without claims (I1)":                                 {remainingObjects{connected: true, policy: drain, nodeExists: true, volumes: held}, stepWaitForClaims},
+		"Drain, and the member is unreachable (I1)":                                   {remainingObjects{policy: drain, nodeExists: true, boundClaims: claim, volumes: held}, stepWaitForMember},
 		"Drain, the member is unreachable, forced: volumes are released, not destroyed (I2)": {
-			leaving{policy: drain, forced: true, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Drain, no claims or volumes left":           {leaving{connected: true, policy: drain, node: true}, waitForNode},
-		"volumes are released, the node exists":      {leaving{policy: retain, node: true, bound: claim, volumes: released}, waitForNode},
-		"volumes are released, the node was deleted": {leaving{policy: retain, bound: claim, volumes: released}, finish},
+			remainingObjects{policy: drain, forced: true, nodeExists: true, boundClaims: claim, volumes: held}, stepReleaseVolumes},
+		"Drain, no claims or volumes left":           {remainingObjects{connected: true, policy: drain, nodeExists: true}, stepWaitForNode},
+		"volumes are released, the node exists":      {remainingObjects{policy: retain, nodeExists: true, boundClaims: claim, volumes: released}, stepWaitForNode},
+		"volumes are released, the node was deleted": {remainingObjects{policy: retain, boundClaims: claim, volumes: released}, stepFinish},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.leaving.next(); got != tc.want {
+			if got := tc.leaving.nextStep(); got != tc.want {
 				t.Errorf("next step is %d, want %d", got, tc.want)
 			}
 		})
@@ -101,9 +101,9 @@ func TestRecall(t *testing.T) {
 	m := mirror.Member{Registration: "cluster38", ClusterID: leftID}
 	volume := func(name, release string, leafPolicy corev1.PersistentVolumeReclaimPolicy) corev1.PersistentVolume {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
-		pv := hostpv.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: release}})
+		pv := hostpv.NewPromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: release}})
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: "leaf"}}
-		pv = hostpv.Fulfil(hostpv.WithMember(pv, m, nil), leaf, leafPolicy, m)
+		pv = hostpv.FulfillPromise(hostpv.PromiseWithMember(pv, m, nil), leaf, leafPolicy, m)
 		pv.Name, pv.Status.Phase = name, corev1.VolumeBound
 		return *pv
 	}
@@ -117,11 +117,11 @@ func TestRecall(t *testing.T) {
 		"the member is unreachable, not forced": {volumes: "data, scratch, kept"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := leaving{connected: tc.connected, connecting: tc.connecting, forced: tc.forced, volumes: []corev1.PersistentVolume{
+			l := remainingObjects{connected: tc.connected, connectionPending: tc.connecting, forced: tc.forced, volumes: []corev1.PersistentVolume{
 				volume("data", v1alpha1.ReleaseOnClaimDeletion, corev1.PersistentVolumeReclaimDelete), volume("scratch", v1alpha1.ReleaseWhenUnused, corev1.PersistentVolumeReclaimDelete),
 				volume("kept", v1alpha1.ReleaseWhenUnused, corev1.PersistentVolumeReclaimRetain),
 			}}
-			l.recall()
+			l.recallVolumes()
 			if diff := cmp.Diff([]string{tc.promises, tc.volumes}, []string{firstObjects(l.promises), firstObjects(l.volumes)}); diff != "" {
 				t.Errorf("promises and volumes (-want +got):\n%s", diff)
 			}
@@ -146,17 +146,17 @@ func TestLeft(t *testing.T) {
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}}
 	volume := corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
 	for name, tc := range map[string]struct {
-		l    leaving
+		l    remainingObjects
 		want string
 	}{
 		"a claim and its volume": {
-			leaving{bound: []corev1.PersistentVolumeClaim{claim}, volumes: []corev1.PersistentVolume{volume}},
+			remainingObjects{boundClaims: []corev1.PersistentVolumeClaim{claim}, volumes: []corev1.PersistentVolume{volume}},
 			"1 claim (ns/data) and 1 volume (pvc-1)",
 		},
-		"a retained volume without a claim": {leaving{volumes: []corev1.PersistentVolume{volume}}, "1 volume (pvc-1)"},
+		"a retained volume without a claim": {remainingObjects{volumes: []corev1.PersistentVolume{volume}}, "1 volume (pvc-1)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.l.left(); got != tc.want {
+			if got := tc.l.describeDrainObjects(); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
@@ -167,17 +167,17 @@ func TestRemaining(t *testing.T) {
 	one := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}}
 	claims := make([]corev1.PersistentVolumeClaim, 1)
 	for name, tc := range map[string]struct {
-		l    leaving
+		l    remainingObjects
 		want string
 	}{
-		"only copies": {leaving{copied: append(one, one...)}, "2 copies of shared volumes"},
+		"only copies": {remainingObjects{copiedVolumes: append(one, one...)}, "2 copies of shared volumes"},
 		"every kind except snapshots": {
-			leaving{pods: []corev1.Pod{pod("a", corev1.PodRunning, false)}, unbound: claims, bound: claims, promises: one, volumes: one, copied: one},
+			remainingObjects{pods: []corev1.Pod{pod("a", corev1.PodRunning, false)}, unboundClaims: claims, boundClaims: claims, promises: one, volumes: one, copiedVolumes: one},
 			"1 Pod, 2 claims, 1 promise without a disk, 1 volume, 1 copy of shared volumes",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.l.remaining(); got != tc.want {
+			if got := tc.l.describeRemaining(); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
@@ -199,7 +199,7 @@ func TestWithdrawn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: leftID, route.AnnSelectedNode: tc.selected}}}
-			if diff := cmp.Diff(tc.want, withdrawn(claim, cr, tc.connected).Annotations); diff != "" {
+			if diff := cmp.Diff(tc.want, withdrawnClaim(claim, cr, tc.connected).Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
 		})
@@ -209,13 +209,13 @@ func TestWithdrawn(t *testing.T) {
 func TestWithdrawing(t *testing.T) {
 	claims := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}}
 	promises := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pvc-mock-1"}}}
-	for want, l := range map[string]leaving{
-		"withdrawing 1 claim (shop/data)":                            {unbound: claims},
+	for want, l := range map[string]remainingObjects{
+		"withdrawing 1 claim (shop/data)":                            {unboundClaims: claims},
 		"withdrawing 1 promise (pvc-mock-1)":                         {promises: promises},
-		"withdrawing 1 claim (shop/data) and 1 promise (pvc-mock-1)": {unbound: claims, promises: promises},
-		"withdrawing 1 promise (pvc-mock-1). Xylem deletes nothing in the member until an admin confirms the restore that condition Connected reports": {promises: promises, suspended: true},
+		"withdrawing 1 claim (shop/data) and 1 promise (pvc-mock-1)": {unboundClaims: claims, promises: promises},
+		"withdrawing 1 promise (pvc-mock-1). Xylem deletes nothing in the member until an admin confirms the restore that condition Connected reports": {promises: promises, destructionSuspended: true},
 	} {
-		if got := l.withdrawing(); got != want {
+		if got := l.describeWithdrawal(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -254,8 +254,8 @@ func TestReleasedVolumesAreRecorded(t *testing.T) {
 			}
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
 			cr.Status.ClusterID = leftID
-			r := &Leaver{Client: recording{}, Records: &hostrecord.Records{Live: absent{}, Namespace: "xylem-system", Clock: clock.RealClock{}}}
-			if err := r.recordReleased(t.Context(), cr, pv, tc.forced); !errors.Is(err, tc.want) {
+			r := &Deregisterer{Client: recording{}, Records: &hostrecord.HostRecords{Live: absent{}, Namespace: "xylem-system", Clock: clock.RealClock{}}}
+			if err := r.recordReleasedVolume(t.Context(), cr, pv, tc.forced); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

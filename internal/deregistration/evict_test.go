@@ -79,7 +79,7 @@ func TestEvict(t *testing.T) {
 	oneBudget := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
 	hostile := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "\x1b[2J" + strings.Repeat("x", 9<<10)}}
 	for name, tc := range map[string]struct {
-		leaving leaving
+		leaving remainingObjects
 		rejects map[string]error
 		evicted string
 		failed  string
@@ -87,36 +87,36 @@ func TestEvict(t *testing.T) {
 		retried bool
 	}{
 		"all Pods are evicted": {
-			leaving: leaving{connected: true}, evicted: "a b", reports: []string{"waiting for 2 Pods to end in the member (shop/a, shop/b)"},
+			leaving: remainingObjects{connected: true}, evicted: "a b", reports: []string{"waiting for 2 Pods to end in the member (shop/a, shop/b)"},
 		},
 		"a Pod with two budgets, and another Pod": {
-			leaving: leaving{connected: true}, rejects: map[string]error{"a": twoBudgets}, evicted: "b", retried: true,
+			leaving: remainingObjects{connected: true}, rejects: map[string]error{"a": twoBudgets}, evicted: "b", retried: true,
 			reports: []string{"the eviction of 1 Pod fails (shop/a: This pod has more than one PodDisruptionBudget", "Xylem retries"},
 		},
 		"a Pod with two budgets, and one with a budget that blocks it": {
-			leaving: leaving{connected: true}, rejects: map[string]error{"a": twoBudgets, "b": oneBudget}, retried: true,
+			leaving: remainingObjects{connected: true}, rejects: map[string]error{"a": twoBudgets, "b": oneBudget}, retried: true,
 			reports: []string{"PodDisruptionBudgets block the eviction of 1 Pod (shop/b), and the eviction of 1 Pod fails (shop/a: "},
 		},
 		"a Pod that no longer exists": {
-			leaving: leaving{connected: true}, rejects: map[string]error{"a": apierrors.NewNotFound(corev1.Resource("pods"), "a")}, evicted: "b",
+			leaving: remainingObjects{connected: true}, rejects: map[string]error{"a": apierrors.NewNotFound(corev1.Resource("pods"), "a")}, evicted: "b",
 		},
 		"an error with a terminal escape and much text": {
-			leaving: leaving{connected: true}, rejects: map[string]error{"a": hostile}, evicted: "b", retried: true, reports: []string{"shop/a: [2Jxxx"},
+			leaving: remainingObjects{connected: true}, rejects: map[string]error{"a": hostile}, evicted: "b", retried: true, reports: []string{"shop/a: [2Jxxx"},
 		},
 		"forced, and the member is connected: budgets apply": {
-			leaving: leaving{connected: true, forced: true}, rejects: map[string]error{"a": twoBudgets, "b": oneBudget}, retried: true,
+			leaving: remainingObjects{connected: true, forced: true}, rejects: map[string]error{"a": twoBudgets, "b": oneBudget}, retried: true,
 		},
 		"forced, and the member is lost: budgets do not apply": {
-			leaving: leaving{forced: true}, rejects: map[string]error{"a": twoBudgets, "b": oneBudget}, evicted: "a b", failed: "a b",
+			leaving: remainingObjects{forced: true}, rejects: map[string]error{"a": twoBudgets, "b": oneBudget}, evicted: "a b", failed: "a b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, clock := &evictions{rejects: tc.rejects}, clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 			var reported string
-			r := &Leaver{
+			r := &Deregisterer{
 				Client: host, Recorder: events.NewFakeRecorder(10), Clock: clock,
-				Records: &hostrecord.Records{Live: noRecords{}, Namespace: "xylem-system", Clock: clock},
-				Report: func(_ context.Context, _ *v1alpha1.ClusterRegistration, _, message string) error {
+				Records: &hostrecord.HostRecords{Live: noRecords{}, Namespace: "xylem-system", Clock: clock},
+				ReportNotReady: func(_ context.Context, _ *v1alpha1.ClusterRegistration, _, message string) error {
 					reported = message
 					return nil
 				},
@@ -126,7 +126,7 @@ func TestEvict(t *testing.T) {
 				p.UID = types.UID(name)
 				tc.leaving.pods = append(tc.leaving.pods, p)
 			}
-			err := r.evict(t.Context(), &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, &tc.leaving)
+			err := r.evictPods(t.Context(), &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, &tc.leaving)
 			if (err != nil) != tc.retried {
 				t.Errorf("the error is %v", err)
 			}

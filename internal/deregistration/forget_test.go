@@ -23,14 +23,14 @@ func TestForgetReports(t *testing.T) {
 		return c
 	}
 	var forgotten []string
-	r := &Leaver{
+	r := &Deregisterer{
 		Client: host{claims: []corev1.PersistentVolumeClaim{
 			reported("withdrawn", leftID, "", corev1.ConditionFalse), reported("moved", leftID, "another", corev1.ConditionFalse),
 			reported("kept", leftID, leftID, corev1.ConditionFalse), reported("theirs", "another", "", corev1.ConditionFalse),
 			reported("solved", leftID, "", corev1.ConditionTrue),
 		}},
 		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)),
-		ReportPlaced: func(_ context.Context, _ *guarded.Root, claim *corev1.PersistentVolumeClaim, clusterID string, problem *mirror.Refusal, _ time.Time) error {
+		ReportPlaced: func(_ context.Context, _ *guarded.HostWriter, claim *corev1.PersistentVolumeClaim, clusterID string, problem *mirror.Refusal, _ time.Time) error {
 			if clusterID != leftID || problem != nil {
 				t.Errorf("reported %v for cluster %q", problem, clusterID)
 			}
@@ -39,7 +39,7 @@ func TestForgetReports(t *testing.T) {
 		},
 	}
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
-	if err := r.forgetReports(t.Context(), cr); err != nil {
+	if err := r.removeOutdatedReports(t.Context(), cr); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"withdrawn", "moved"}; !slices.Equal(forgotten, want) {

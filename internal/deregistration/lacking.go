@@ -11,42 +11,42 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// lacking returns the claims in the host that are not placed, although the member has their leaf claims.
+// listUnplacedClaims returns the claims in the host that are not placed, although the member has their leaf claims.
 // A host that was restored to a state before their placement has such claims. Without the registration, no
 // controller would ask this member for their disks, and they would get new, empty ones elsewhere (I3).
-func (r *Leaver) lacking(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]string, error) {
-	leaves, err := r.Fleet.LeafClaims(ctx, cr.Name)
+func (r *Deregisterer) listUnplacedClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]string, error) {
+	leaves, err := r.Fleet.ListLeafClaims(ctx, cr.Name)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims that are still in member %s: %w", cr.Name, err)
 	}
 	var names []string
 	for _, leaf := range leaves {
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, leaf.Root)
+		claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Client, leaf.Root)
 		if err != nil {
 			return nil, err
 		}
 		if claim == nil || claim.UID != leaf.UID || claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
 			continue
 		}
-		promise, err := r.promiseOf(ctx, claim)
+		promise, err := r.promiseNamedBy(ctx, claim)
 		if err != nil {
 			return nil, err
 		}
-		if promise == nil || !hostpv.PromiseReleasedBy(promise, cr.Status.ClusterID) { // else other members may fulfill it
+		if promise == nil || !hostpv.IsPromiseReleasedFrom(promise, cr.Status.ClusterID) { // else other members may fulfill it
 			names = append(names, leaf.Root.String())
 		}
 	}
 	return names, nil
 }
 
-// recordLacking records the claims whose disks a forced deregistration leaves in the member. No host PV
+// recordUnplacedClaims records the claims whose disks a forced deregistration leaves in the member. No host PV
 // names these disks.
-func (r *Leaver) recordLacking(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
+func (r *Deregisterer) recordUnplacedClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *remainingObjects) error {
 	if !l.forced {
 		return nil
 	}
-	for _, name := range l.lacking {
-		if err := r.Records.RecordAbandoned(ctx, r.writer(cr), cr.Status.ClusterID,
+	for _, name := range l.unplacedClaims {
+		if err := r.Records.RecordAbandoned(ctx, r.hostWriter(cr), cr.Status.ClusterID,
 			fmt.Sprintf("registration %q (%s=true): the disk of claim %q, whose placement the host does not record", cr.Name, v1alpha1.AnnotationForceDeregister, name)); err != nil {
 			return err
 		}

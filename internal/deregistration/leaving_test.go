@@ -38,11 +38,11 @@ type linked struct {
 	fails  error
 }
 
-func (l linked) State(string) (fleet.State, bool) { return l.state, true }
+func (l linked) MemberState(string) (fleet.State, bool) { return l.state, true }
 
-func (linked) LeafPods(context.Context, string) ([]string, error) { return nil, nil }
+func (linked) ListLeafPods(context.Context, string) ([]string, error) { return nil, nil }
 
-func (l linked) LeafClaims(context.Context, string) ([]mirror.Origin, error) {
+func (l linked) ListLeafClaims(context.Context, string) ([]mirror.Origin, error) {
 	return l.claims, l.fails
 }
 
@@ -66,18 +66,18 @@ func TestLacking(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: tc.uid, Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: tc.placed}}}
-			r := &Leaver{Client: host{claims: []corev1.PersistentVolumeClaim{*claim}}, Fleet: linked{claims: tc.leaves, fails: tc.fails}}
+			r := &Deregisterer{Client: host{claims: []corev1.PersistentVolumeClaim{*claim}}, Fleet: linked{claims: tc.leaves, fails: tc.fails}}
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
-			got, err := r.lacking(t.Context(), cr)
+			got, err := r.listUnplacedClaims(t.Context(), cr)
 			if !slices.Equal(got, tc.want) || !errors.Is(err, tc.fails) {
 				t.Errorf("got %v, %v, want %v, %v", got, err, tc.want, tc.fails)
 			}
-			l := leaving{connected: true, lacking: got}
-			if next := l.next(); (next == waitForPlacements) != (len(tc.want) > 0) {
+			l := remainingObjects{connected: true, unplacedClaims: got}
+			if next := l.nextStep(); (next == stepWaitForPlacements) != (len(tc.want) > 0) {
 				t.Errorf("the next step is %d", next)
 			}
-			if l.forced = true; l.next() != finish {
-				t.Errorf("forced, the next step is %d", l.next())
+			if l.forced = true; l.nextStep() != stepFinish {
+				t.Errorf("forced, the next step is %d", l.nextStep())
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func TestLacking(t *testing.T) {
 
 // A new process does not abandon a member that it has not tried to reach yet.
 func TestConnecting(t *testing.T) {
-	away := access.Problemf(v1alpha1.ReasonUnreachable, "no route to host")
+	away := access.ConnectionProblemf(v1alpha1.ReasonUnreachable, "no route to host")
 	for name, tc := range map[string]struct {
 		state    fleet.State
 		unlinked bool
@@ -93,26 +93,26 @@ func TestConnecting(t *testing.T) {
 		want     bool
 	}{
 		"the manager has just started":               {cluster: leftID, want: true},
-		"the first attempt failed":                   {state: fleet.State{Problem: away, Failures: 1}, cluster: leftID, want: true},
+		"the first attempt failed":                   {state: fleet.State{Problem: away, ConsecutiveFailures: 1}, cluster: leftID, want: true},
 		"the caches are not synced yet":              {state: fleet.State{Connected: true}, cluster: leftID, want: true},
 		"the link works":                             {state: fleet.State{Connected: true, Synced: true, Leaving: true}, cluster: leftID},
 		"the link is older than the deregistration":  {state: fleet.State{Connected: true, Synced: true}, cluster: leftID, want: true},
-		"the member is lost":                         {state: fleet.State{Problem: away, Failures: 3}, cluster: leftID},
+		"the member is lost":                         {state: fleet.State{Problem: away, ConsecutiveFailures: 3}, cluster: leftID},
 		"this process has ended the link on purpose": {cluster: leftID, unlinked: true},
 		"the member has never connected":             {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Leaver{Client: empty{}, Fleet: linked{state: tc.state}, Unlinked: &sync.Map{}}
+			r := &Deregisterer{Client: empty{}, Fleet: linked{state: tc.state}, EndedLinks: &sync.Map{}}
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left", UID: "uid-left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: tc.cluster}}
 			if tc.unlinked {
-				r.Unlinked.Store(cr.UID, nil)
+				r.EndedLinks.Store(cr.UID, nil)
 			}
-			l, err := r.leaving(t.Context(), cr)
+			l, err := r.observeRemaining(t.Context(), cr)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l.connecting != tc.want {
-				t.Errorf("connecting is %t", l.connecting)
+			if l.connectionPending != tc.want {
+				t.Errorf("connecting is %t", l.connectionPending)
 			}
 		})
 	}
@@ -121,13 +121,13 @@ func TestConnecting(t *testing.T) {
 // Until the manager knows whether the host serves snapshots, a deregistration does not continue
 // without them.
 func TestSnapshotsUnknown(t *testing.T) {
-	r := &Leaver{Client: empty{}, Fleet: linked{state: fleet.State{Connected: true, Synced: true, Leaving: true}}, Unlinked: &sync.Map{}, Snapshots: route.NewOptional()}
+	r := &Deregisterer{Client: empty{}, Fleet: linked{state: fleet.State{Connected: true, Synced: true, Leaving: true}}, EndedLinks: &sync.Map{}, Snapshots: route.NewOptionalCache()}
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
-	if _, err := r.leaving(t.Context(), cr); !errors.Is(err, route.ErrUnknown) {
+	if _, err := r.observeRemaining(t.Context(), cr); !errors.Is(err, route.ErrServedUnknown) {
 		t.Errorf("the error is %v", err)
 	}
-	r.Snapshots.NotServed()
-	if _, err := r.leaving(t.Context(), cr); err != nil {
+	r.Snapshots.MarkNotServed()
+	if _, err := r.observeRemaining(t.Context(), cr); err != nil {
 		t.Errorf("the host does not serve snapshots: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestLeavingPods(t *testing.T) {
 	linkedState := fleet.State{Connected: true, Synced: true, Leaving: true}
 	earlier := fleet.State{Connected: true, Synced: true}
 	fresh := func(phase corev1.PodPhase) corev1.Pod { return pod("fresh", phase, false) }
-	lost := fleet.State{Problem: access.Problemf(v1alpha1.ReasonUnreachable, "no route to host"), Failures: 3}
+	lost := fleet.State{Problem: access.ConnectionProblemf(v1alpha1.ReasonUnreachable, "no route to host"), ConsecutiveFailures: 3}
 	for name, tc := range map[string]struct {
 		state            fleet.State
 		forced, unlinked bool
@@ -201,15 +201,15 @@ func TestLeavingPods(t *testing.T) {
 		"never pushed, in an unreachable member":    {state: lost, pod: fresh(corev1.PodPending), counts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Leaver{Client: host{pods: []corev1.Pod{tc.pod}}, Fleet: linked{state: tc.state}, Unlinked: &sync.Map{}}
+			r := &Deregisterer{Client: host{pods: []corev1.Pod{tc.pod}}, Fleet: linked{state: tc.state}, EndedLinks: &sync.Map{}}
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left", UID: "uid-left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
 			if tc.forced {
 				cr.Annotations = map[string]string{v1alpha1.AnnotationForceDeregister: "true"}
 			}
 			if tc.unlinked {
-				r.Unlinked.Store(cr.UID, nil)
+				r.EndedLinks.Store(cr.UID, nil)
 			}
-			l, err := r.leaving(t.Context(), cr)
+			l, err := r.observeRemaining(t.Context(), cr)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,7 +47,7 @@ type Config struct {
 	Router   *route.Router
 	Recorder events.EventRecorder
 	// HostSnapshots are the host's snapshots, if the host serves them.
-	HostSnapshots *route.Optional
+	HostSnapshots *route.OptionalCache
 	// AllowInsecure allows kubeconfigs that skip server verification.
 	AllowInsecure bool
 	// AllowLoopback allows kubeconfigs that point to loopback addresses.
@@ -59,21 +59,21 @@ type Config struct {
 	// restore is detected if the restored state is older than this interval.
 	EpochInterval time.Duration
 	// RecheckInterval is the maximum interval between two attempts to connect to a member; see also
-	// Link.Recheck.
+	// Link.RecheckInterval.
 	RecheckInterval time.Duration
 	// Revision is the host's revision, shared by all members.
-	Revision *hostrevision.Monitor
+	Revision *hostrevision.RevisionMonitor
 	// Limits are the memory limits of each member.
-	Limits budget.Limits
+	Limits budget.MemoryLimits
 	// SyncTimeout bounds the initial sync of a member's caches.
 	SyncTimeout time.Duration
-	// Leads returns an error that wraps guarded.ErrFenced if this process does not lead. A process
+	// CheckLeading returns an error that wraps guarded.ErrFenced if this process does not lead. A process
 	// that was frozen must not renew a fence that its successor waits for.
-	Leads func() error
-	// Admit records a member's identity, or rejects it with a Problem.
-	Admit func(context.Context, Registration, member.Identity) error
-	// Session adds a member's controllers to its link.
-	Session func(context.Context, *member.Link) error
+	CheckLeading func() error
+	// AdmitMember records a member's identity, or rejects it with a Problem.
+	AdmitMember func(context.Context, Registration, member.Identity) error
+	// SetupLink adds a member's controllers to its link.
+	SetupLink func(context.Context, *member.Link) error
 	// Log is the logger for the links.
 	Log logr.Logger
 	// Clock defaults to the real clock.
@@ -85,15 +85,15 @@ type Config struct {
 type Fleet struct {
 	Config
 	clock    clock.Clock
-	restores *restores.OfHost
+	restores *restores.HostRestores
 
 	mu          sync.Mutex
 	ctx         context.Context //nolint:containedctx // of Start: supervisors live as long
 	supervisors map[string]*supervisor
-	// removed contains the members whose link has ended because it is no longer needed.
-	removed map[string]bool
+	// removedMembers contains the members whose link has ended because it is no longer needed.
+	removedMembers map[string]bool
 	changes route.Trigger
-	failed  chan error
+	failures  chan error
 }
 
 // New creates a fleet without members.
@@ -103,9 +103,9 @@ func New(config Config) *Fleet {
 		c = clock.RealClock{}
 	}
 	return &Fleet{
-		Config: config, clock: c, restores: restores.NewOfHost(),
-		supervisors: map[string]*supervisor{}, removed: map[string]bool{},
-		failed: make(chan error, 1),
+		Config: config, clock: c, restores: restores.NewHostRestores(),
+		supervisors: map[string]*supervisor{}, removedMembers: map[string]bool{},
+		failures: make(chan error, 1),
 	}
 }
 
@@ -114,18 +114,18 @@ func New(config Config) *Fleet {
 func (f *Fleet) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f.restores.Begin(f.clock.Now())
+	f.restores.BeginLeading(f.clock.Now())
 	f.readHostRestores(ctx)
 	f.mu.Lock()
 	f.ctx = ctx
 	for _, s := range f.supervisors {
-		f.launch(s) //nolint:contextcheck // it has the context: f.ctx, just set
+		f.startSupervisor(s) //nolint:contextcheck // it has the context: f.ctx, just set
 	}
 	f.mu.Unlock()
 	var failure error
 	select {
 	case <-ctx.Done():
-	case failure = <-f.failed:
+	case failure = <-f.failures:
 		cancel()
 	}
 	f.mu.Lock()
@@ -140,10 +140,10 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return failure
 }
 
-// fail makes Start return an error.
-func (f *Fleet) fail(err error) {
+// endWithError makes Start return an error.
+func (f *Fleet) endWithError(err error) {
 	select {
-	case f.failed <- err:
+	case f.failures <- err:
 	default: // Start is already returning
 	}
 }
@@ -151,42 +151,42 @@ func (f *Fleet) fail(err error) {
 // NeedLeaderElection returns true, because only the leader writes to members.
 func (f *Fleet) NeedLeaderElection() bool { return true }
 
-func (f *Fleet) launch(s *supervisor) {
+func (f *Fleet) startSupervisor(s *supervisor) {
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(f.ctx)
-	go s.run(ctx)
+	go s.keepLinked(ctx)
 }
 
-// Ensure makes sure that a member is linked. It re-creates the link if the registration has
+// EnsureLink makes sure that a member is linked. It re-creates the link if the registration has
 // changed.
-func (f *Fleet) Ensure(r Registration) {
+func (f *Fleet) EnsureLink(r Registration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.removed, r.Registration)
-	if s := f.supervisors[r.Registration]; s != nil && !s.ended() {
-		s.want(r)
+	delete(f.removedMembers, r.Registration)
+	if s := f.supervisors[r.Registration]; s != nil && !s.hasEnded() {
+		s.updateRegistration(r)
 		return
 	}
 	s := &supervisor{
 		fleet: f, name: r.Registration, log: f.Log.WithValues("cluster", r.Registration),
-		stop: func() {}, done: make(chan struct{}), changed: make(chan struct{}),
+		stop: func() {}, done: make(chan struct{}), wantedChanged: make(chan struct{}),
 		wanted: r, fences: map[string]*fencing.Fence{},
 	}
 	f.supervisors[r.Registration] = s
 	if f.ctx != nil {
-		f.launch(s)
+		f.startSupervisor(s)
 	}
 }
 
-// Remove ends a member's link without blocking. It returns true if the link has ended. Otherwise,
+// RemoveLink ends a member's link without blocking. It returns true if the link has ended. Otherwise,
 // the fleet's source enqueues the registration when the link ends.
-func (f *Fleet) Remove(name string) bool {
+func (f *Fleet) RemoveLink(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.supervisors[name]
 	if s == nil {
-		forget(name) // the ended link's controllers may have re-created series
-		f.ended(name)
+		deleteMemberMetrics(name) // the ended link's controllers may have re-created series
+		f.recordLinkEnded(name)
 		return true
 	}
 	if f.ctx == nil { // Start was not called
@@ -196,37 +196,37 @@ func (f *Fleet) Remove(name string) bool {
 	select {
 	case <-s.done:
 		delete(f.supervisors, name)
-		forget(name)
-		f.ended(name)
+		deleteMemberMetrics(name)
+		f.recordLinkEnded(name)
 		return true
 	default:
 		go func() {
 			<-s.done
-			f.notify(name)
+			f.notifyStateChange(name)
 		}()
 		return false
 	}
 }
 
-// ended records that a member has no link, because it is no longer needed.
-func (f *Fleet) ended(name string) {
-	f.restores.Settle(name)
-	if !f.removed[name] {
-		f.removed[name] = true
-		go f.notify(name)
+// recordLinkEnded records that a member has no link, because it is no longer needed.
+func (f *Fleet) recordLinkEnded(name string) {
+	f.restores.SettleMember(name)
+	if !f.removedMembers[name] {
+		f.removedMembers[name] = true
+		go f.notifyStateChange(name)
 	}
 }
 
-// forget deletes the metric series of a member that is no longer registered.
-func forget(name string) {
-	metrics.Forget(name)
-	results.Forget(name)
+// deleteMemberMetrics deletes the metric series of a member that is no longer registered.
+func deleteMemberMetrics(name string) {
+	metrics.DeleteMetrics(name)
+	results.DeleteWriteMetrics(name)
 }
 
-// ended reports whether a supervisor has ended. Ensure replaces an ended supervisor. If a
+// hasEnded reports whether a supervisor has ended. Ensure replaces an ended supervisor. If a
 // registration is wanted again while its supervisor is ending, the fleet's source enqueues the
 // registration afterwards.
-func (s *supervisor) ended() bool {
+func (s *supervisor) hasEnded() bool {
 	select {
 	case <-s.done:
 		return true
@@ -235,85 +235,85 @@ func (s *supervisor) ended() bool {
 	}
 }
 
-// State returns a member's state, and false if the member has no supervisor.
-func (f *Fleet) State(name string) (State, bool) {
+// MemberState returns a member's state, and false if the member has no supervisor.
+func (f *Fleet) MemberState(name string) (State, bool) {
 	f.mu.Lock()
-	s, removed := f.supervisors[name], f.removed[name]
+	s, removed := f.supervisors[name], f.removedMembers[name]
 	f.mu.Unlock()
 	if s == nil {
-		return State{Removed: removed}, false
+		return State{LinkRemoved: removed}, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state, true
 }
 
-// leafPodsMost is the maximum number of Pods that LeafPods returns.
-const leafPodsMost = 100
+// maxLeafPods is the maximum number of Pods that ListLeafPods returns.
+const maxLeafPods = 100
 
-// listTimeout is the maximum duration of a complete list of a member's claims.
-const listTimeout = 2 * time.Minute
+// listClaimsTimeout is the maximum duration of a complete list of a member's claims.
+const listClaimsTimeout = 2 * time.Minute
 
 // errNotLinked means that a member is not linked.
 var errNotLinked = errors.New("the member is not connected")
 
-// LeafPods returns the names of up to leafPodsMost Pods that this host created in a member. It
+// ListLeafPods returns the names of up to maxLeafPods Pods that this host created in a member. It
 // reads live, and returns an error if the member is not linked.
-func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
-	link, err := f.linkOf(name)
+func (f *Fleet) ListLeafPods(ctx context.Context, name string) ([]string, error) {
+	link, err := f.connectionOf(name)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	pods := leafList("PodList")
-	if err := link.Live.List(ctx, &pods, f.leaves(), client.Limit(leafPodsMost)); err != nil {
-		return nil, access.Explain("list Pods", err)
+	pods := newMetadataList("PodList")
+	if err := link.Live.List(ctx, &pods, f.matchOwnLeaves(), client.Limit(maxLeafPods)); err != nil {
+		return nil, access.ExplainRequestError("list Pods", err)
 	}
 	var names []string
 	for i := range pods.Items {
-		if _, ours := mirror.OriginIn(f.HostID, &pods.Items[i]); ours {
+		if _, ours := mirror.LeafOriginFromHost(f.HostID, &pods.Items[i]); ours {
 			names = append(names, pods.Items[i].Namespace+"/"+pods.Items[i].Name)
 		}
 	}
 	return names, nil
 }
 
-// LeafClaims returns the origins of all claims that this host created in a member. It reads live, page by
+// ListLeafClaims returns the origins of all claims that this host created in a member. It reads live, page by
 // page, and returns an error if the member is not linked.
-func (f *Fleet) LeafClaims(ctx context.Context, name string) ([]mirror.Origin, error) {
-	link, err := f.linkOf(name)
+func (f *Fleet) ListLeafClaims(ctx context.Context, name string) ([]mirror.Origin, error) {
+	link, err := f.connectionOf(name)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	ctx, cancel := context.WithTimeout(ctx, listClaimsTimeout)
 	defer cancel()
-	claims := leafList("PersistentVolumeClaimList")
+	claims := newMetadataList("PersistentVolumeClaimList")
 	var origins []mirror.Origin
-	if err := index.Pages(ctx, link.Live, &claims, func() {
+	if err := index.ListPages(ctx, link.Live, &claims, func() {
 		for i := range claims.Items {
-			if origin, ours := mirror.OriginIn(f.HostID, &claims.Items[i]); ours {
+			if origin, ours := mirror.LeafOriginFromHost(f.HostID, &claims.Items[i]); ours {
 				origins = append(origins, origin)
 			}
 		}
-	}, f.leaves()); err != nil {
-		return nil, access.Explain("list PersistentVolumeClaims", err)
+	}, f.matchOwnLeaves()); err != nil {
+		return nil, access.ExplainRequestError("list PersistentVolumeClaims", err)
 	}
 	return origins, nil
 }
 
-// linkOf returns the connection of a linked member.
-func (f *Fleet) linkOf(name string) (*member.Connection, error) {
+// connectionOf returns the connection of a linked member.
+func (f *Fleet) connectionOf(name string) (*member.Connection, error) {
 	s := f.supervisorOf(name)
 	if s == nil {
 		return nil, errNotLinked
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.linked == nil {
+	if s.connection == nil {
 		return nil, errNotLinked
 	}
-	return s.linked, nil
+	return s.connection, nil
 }
 
 // supervisorOf returns the supervisor of a member, or nil.
@@ -323,19 +323,19 @@ func (f *Fleet) supervisorOf(name string) *supervisor {
 	return f.supervisors[name]
 }
 
-func leafList(kind string) metav1.PartialObjectMetadataList {
+func newMetadataList(kind string) metav1.PartialObjectMetadataList {
 	list := metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return list
 }
 
-// leaves selects the objects that this host created.
-func (f *Fleet) leaves() client.ListOption {
+// matchOwnLeaves selects the objects that this host created.
+func (f *Fleet) matchOwnLeaves() client.ListOption {
 	return client.MatchingLabels{v1alpha1.LabelHost: f.HostID}
 }
 
-// Source enqueues a request with a registration's name whenever the state of its member
+// StateChangeSource enqueues a request with a registration's name whenever the state of its member
 // changes.
-func (f *Fleet) Source() source.Source { return f.changes.Source() }
+func (f *Fleet) StateChangeSource() source.Source { return f.changes.NamesSource() }
 
-func (f *Fleet) notify(name string) { f.changes.Enqueue(name) }
+func (f *Fleet) notifyStateChange(name string) { f.changes.Enqueue(name) }

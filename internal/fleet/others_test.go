@@ -28,7 +28,7 @@ func (r registrations) List(_ context.Context, into client.ObjectList, _ ...clie
 // Others returns every registered member, and whether it can be checked.
 func TestOthers(t *testing.T) {
 	linked := func(id string) *supervisor {
-		return &supervisor{linked: &member.Connection{Live: registrations{}}, held: &fencing.Fence{}, state: State{Identity: member.Identity{ClusterID: id}}}
+		return &supervisor{connection: &member.Connection{Live: registrations{}}, linkFence: &fencing.Fence{}, state: State{Identity: member.Identity{ClusterID: id}}}
 	}
 	away := func(id string) *supervisor {
 		return &supervisor{state: State{Identity: member.Identity{ClusterID: id}}}
@@ -67,7 +67,7 @@ func TestOthers(t *testing.T) {
 			if tc.supervisor != nil {
 				f.supervisors["three"] = tc.supervisor
 			}
-			others, err := f.Others(t.Context(), mirror.Member{Registration: "one", ClusterID: "id-1"})
+			others, err := f.OtherMembers(t.Context(), mirror.Member{Registration: "one", ClusterID: "id-1"})
 			if err != nil {
 				t.Fatal(err)
 			}

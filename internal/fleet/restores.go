@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
-// recordsRetry is the delay after the host's records could not be read.
-const recordsRetry = time.Second
+// recordsRetryDelay is the delay after the host's records could not be read.
+const recordsRetryDelay = time.Second
 
 // readHostRestores reads the host's records of all registered members, including those that are
 // away. It retries until it succeeds or the context ends. Later restores are noted when a fence
@@ -26,7 +26,7 @@ func (f *Fleet) readHostRestores(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-f.clock.After(recordsRetry):
+		case <-f.clock.After(recordsRetryDelay):
 		}
 	}
 }
@@ -37,16 +37,16 @@ func (f *Fleet) tryReadHostRestores(ctx context.Context) error {
 		return fmt.Errorf("list the registered members: %w", err)
 	}
 	for i := range all.Items {
-		f.restores.Await(all.Items[i].Name)
+		f.restores.AwaitMember(all.Items[i].Name)
 		id := all.Items[i].Status.ClusterID
 		if id == "" {
 			continue // never connected before the restore, so no record contains it
 		}
-		record, err := hostrecord.GetLease(ctx, f.HostLive, f.Namespace, hostrecord.Name(id))
+		record, err := hostrecord.ReadLiveLease(ctx, f.HostLive, f.Namespace, hostrecord.HostRecordName(id))
 		if err != nil {
 			return fmt.Errorf("read the record of cluster %s: %w", id, err)
 		}
-		f.restores.Note(fencing.HostRestored(record))
+		f.restores.RecordRestore(fencing.HostRestoreTime(record))
 	}
 	return nil
 }

@@ -68,14 +68,14 @@ func TestHostRestores(t *testing.T) {
 				host.items = append(host.items, cr)
 			}
 			f := New(Config{HostLive: host, Namespace: "xylem-system", Clock: clocktesting.NewFakeClock(start)})
-			f.restores.Begin(start)
+			f.restores.BeginLeading(start)
 			f.readHostRestores(t.Context())
 			for _, at := range tc.noted {
-				f.restores.Note(at)
+				f.restores.RecordRestore(at)
 			}
-			got := f.restores.With(restores.Times{Host: tc.own}, start)
-			if !got.LastOfHost().Equal(tc.want) || !got.Host.Equal(tc.own) {
-				t.Errorf("the last restore is %s, and the member's own %s; want %s and %s", got.LastOfHost(), got.Host, tc.want, tc.own)
+			got := f.restores.AddHostRestores(restores.RestoreTimes{Host: tc.own}, start)
+			if !got.LastHostRestore().Equal(tc.want) || !got.Host.Equal(tc.own) {
+				t.Errorf("the last restore is %s, and the member's own %s; want %s and %s", got.LastHostRestore(), got.Host, tc.want, tc.own)
 			}
 			leaf := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(before.Add(-time.Minute))}
 			if lacks := got.MayLackRoot(leaf); lacks == tc.want.IsZero() {
@@ -93,7 +93,7 @@ func TestReadHostRestoresRetries(t *testing.T) {
 	cr.Status.ClusterID = "id-1"
 	host := &records{registrations: registrations{items: []v1alpha1.ClusterRegistration{cr}}, fails: 1, restored: map[string]string{"fence-id-1": restored.Format(time.RFC3339)}}
 	f := New(Config{HostLive: host, Namespace: "xylem-system", Clock: c})
-	f.restores.Begin(c.Now())
+	f.restores.BeginLeading(c.Now())
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -105,11 +105,11 @@ func TestReadHostRestoresRetries(t *testing.T) {
 			waiting = false
 		default:
 			if c.HasWaiters() {
-				c.Step(recordsRetry)
+				c.Step(recordsRetryDelay)
 			}
 		}
 	}
-	if got := f.restores.With(restores.Times{}, c.Now()).HostAnywhere; !got.Equal(restored) {
+	if got := f.restores.AddHostRestores(restores.RestoreTimes{}, c.Now()).HostAnywhere; !got.Equal(restored) {
 		t.Errorf("the last restore is %s, want %s", got, restored)
 	}
 }
@@ -127,14 +127,14 @@ func TestRestoreWhileStandingBy(t *testing.T) {
 	if err := f.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.restores.Note(restored)
-	if got := f.restores.With(restores.Times{}, c.Now()).HostAnywhere; !got.Equal(restored) {
+	f.restores.RecordRestore(restored)
+	if got := f.restores.AddHostRestores(restores.RestoreTimes{}, c.Now()).HostAnywhere; !got.Equal(restored) {
 		t.Errorf("the last restore is %s, want %s", got, restored)
 	}
 }
 
 // Until the fence of each registered member was read, another restore may still be detected. A member
-// that is lost or removed is not awaited, and no member for longer than restores.ReadWithin.
+// that is lost or removed is not awaited, and no member for longer than restores.MaxFenceReadWait.
 func TestRestoresMayBeUnknown(t *testing.T) {
 	start := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	older := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(-time.Second))}
@@ -145,12 +145,12 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 		want    bool
 	}{
 		"no fence was read":                       {want: true},
-		"one fence was read":                      {happens: func(f *Fleet) { f.restores.Settle("one") }, want: true},
-		"both fences were read":                   {happens: func(f *Fleet) { f.restores.Settle("one"); f.restores.Settle("two") }},
-		"a removed member has no link":            {happens: func(f *Fleet) { f.restores.Settle("one"); f.Remove("two") }},
-		"a member never responds, but is lost":    {happens: func(f *Fleet) { f.restores.Settle("one"); fail(f, "two", lostAfter) }},
-		"a member has failed to respond once":     {happens: func(f *Fleet) { f.restores.Settle("one"); fail(f, "two", 1) }, want: true},
-		"a member waits too long for the fence":   {after: restores.ReadWithin},
+		"one fence was read":                      {happens: func(f *Fleet) { f.restores.SettleMember("one") }, want: true},
+		"both fences were read":                   {happens: func(f *Fleet) { f.restores.SettleMember("one"); f.restores.SettleMember("two") }},
+		"a removed member has no link":            {happens: func(f *Fleet) { f.restores.SettleMember("one"); f.RemoveLink("two") }},
+		"a member never responds, but is lost":    {happens: func(f *Fleet) { f.restores.SettleMember("one"); fail(f, "two", repeatedFailures) }},
+		"a member has failed to respond once":     {happens: func(f *Fleet) { f.restores.SettleMember("one"); fail(f, "two", 1) }, want: true},
+		"a member waits too long for the fence":   {after: restores.MaxFenceReadWait},
 		"the object is younger than this process": {obj: &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 				host.items = append(host.items, v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: registration}})
 			}
 			f := New(Config{HostLive: host, Namespace: "xylem-system", Clock: clocktesting.NewFakeClock(start)})
-			f.restores.Begin(start)
+			f.restores.BeginLeading(start)
 			f.readHostRestores(t.Context())
 			if tc.happens != nil {
 				tc.happens(f)
@@ -167,7 +167,7 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 			if tc.obj == nil {
 				tc.obj = older
 			}
-			if got := f.restores.With(restores.Times{}, start.Add(tc.after)).Unknown(tc.obj); got != tc.want {
+			if got := f.restores.AddHostRestores(restores.RestoreTimes{}, start.Add(tc.after)).MayPrecedeHostRestore(tc.obj); got != tc.want {
 				t.Errorf("unknown is %t, want %t", got, tc.want)
 			}
 		})
@@ -178,6 +178,6 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 func fail(f *Fleet, name string, times int) {
 	s := &supervisor{fleet: f, name: name}
 	for range times {
-		_ = s.disconnected(errors.New("connection refused"))
+		_ = s.recordDisconnect(errors.New("connection refused"))
 	}
 }

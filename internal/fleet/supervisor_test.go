@@ -32,7 +32,7 @@ func registration(change ...func(*Registration)) Registration {
 
 // mapped returns rules that map a class to the given member class.
 func mapped(to string) placement.Rules {
-	return placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+	return placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
 }
 
@@ -49,17 +49,17 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 		"changed Pod CIDRs":       {func(r *Registration) { r.PodCIDRs = nil }, true},
 		"a restore is confirmed":  {func(r *Registration) { r.ConfirmRestore = "host-1-member-2" }, true},
 		"the registration is refused": {func(r *Registration) {
-			r.Refused = access.Problemf(v1alpha1.ReasonSecretNotFound, "no Secret")
+			r.LinkProblem = access.ConnectionProblemf(v1alpha1.ReasonSecretNotFound, "no Secret")
 		}, true},
 		"the registration is being deleted": {func(r *Registration) { r.Leaving = true }, true},
 		"the registration was re-created":   {func(r *Registration) { r.UID = "newer" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := New(Config{})
-			f.Ensure(registration())
+			f.EnsureLink(registration())
 			s := f.supervisors["cluster38"]
-			_, changed := s.current()
-			f.Ensure(registration(tc.change))
+			_, changed := s.currentRegistration()
+			f.EnsureLink(registration(tc.change))
 			restarts := false
 			select {
 			case <-changed:
@@ -72,7 +72,7 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 			if f.supervisors["cluster38"] != s {
 				t.Error("Ensure replaced the supervisor")
 			}
-			if _, again := s.current(); tc.want == (again == changed) {
+			if _, again := s.currentRegistration(); tc.want == (again == changed) {
 				t.Error("the supervisor misses the next change, or observes this change twice")
 			}
 		})
@@ -81,17 +81,17 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 
 func TestRemoveBeforeStart(t *testing.T) {
 	f := New(Config{})
-	if !f.Remove("cluster38") {
+	if !f.RemoveLink("cluster38") {
 		t.Error("Remove reports a remaining link for an unknown member")
 	}
-	f.Ensure(registration())
-	if _, known := f.State("cluster38"); !known {
+	f.EnsureLink(registration())
+	if _, known := f.MemberState("cluster38"); !known {
 		t.Error("a member has no state after Ensure")
 	}
-	if !f.Remove("cluster38") {
+	if !f.RemoveLink("cluster38") {
 		t.Error("Remove reports a remaining link for a supervisor that never ran")
 	}
-	if _, known := f.State("cluster38"); known {
+	if _, known := f.MemberState("cluster38"); known {
 		t.Error("a removed member still has a state")
 	}
 }
@@ -101,15 +101,15 @@ func TestRemoveBeforeStart(t *testing.T) {
 func TestFenceOfARegistration(t *testing.T) {
 	f := New(Config{Identity: "manager"})
 	s := &supervisor{fleet: f, fences: map[string]*fencing.Fence{}}
-	c := &member.Connection{Bearer: budget.NewBearer("", f.clock)}
+	c := &member.Connection{Bearer: budget.NewTokenHolder("", f.clock)}
 	first := registration(func(r *Registration) { r.ClusterID = "3f0c" })
 	again := registration(func(r *Registration) { r.ClusterID, r.UID = "3f0c", "another-uid" })
 
-	one := s.fence(t.Context(), first, c)
-	if !one.HeldBy("manager/cr-uid") || s.fence(t.Context(), first, c) != one {
+	one := s.fenceFor(t.Context(), first, c)
+	if !one.UsesIdentity("manager/cr-uid") || s.fenceFor(t.Context(), first, c) != one {
 		t.Error("the fence has the wrong holder, or changes when the member reconnects")
 	}
-	if two := s.fence(t.Context(), again, c); two == one || two.HeldBy("manager/cr-uid") {
+	if two := s.fenceFor(t.Context(), again, c); two == one || two.UsesIdentity("manager/cr-uid") {
 		t.Error("two registrations share a holder")
 	}
 }
@@ -118,14 +118,14 @@ func TestFenceOfARegistration(t *testing.T) {
 // deregistration.
 func TestEnsureAfterTheEnd(t *testing.T) {
 	f := New(Config{})
-	f.Ensure(registration())
+	f.EnsureLink(registration())
 	name := registration().Registration
 	ends := f.supervisors[name]
-	if f.Ensure(registration()); f.supervisors[name] != ends {
+	if f.EnsureLink(registration()); f.supervisors[name] != ends {
 		t.Error("a supervisor that has not ended was replaced")
 	}
 	close(ends.done)
-	if f.Ensure(registration()); f.supervisors[name] == ends {
+	if f.EnsureLink(registration()); f.supervisors[name] == ends {
 		t.Error("a supervisor that has ended was not replaced")
 	}
 }
@@ -133,30 +133,30 @@ func TestEnsureAfterTheEnd(t *testing.T) {
 // A link continues if the kubeconfig has another token for the same ServiceAccount and server, and
 // ends after any other change.
 func TestRenewed(t *testing.T) {
-	first, second := membertest.JWT(`{`+membertest.Subject+`"iat":100,"exp":700}`), membertest.JWT(`{`+membertest.Subject+`"iat":400,"exp":1000}`)
-	was := registration(func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", first) })
+	first, second := membertest.UnsignedToken(`{`+membertest.SubjectClaims+`"iat":100,"exp":700}`), membertest.UnsignedToken(`{`+membertest.SubjectClaims+`"iat":400,"exp":1000}`)
+	was := registration(func(r *Registration) { r.Kubeconfig = membertest.KubeconfigForToken(t, "https://member", first) })
 	for name, tc := range map[string]struct {
 		change func(*Registration)
 		want   string
 	}{
-		"a renewed token": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", second) }, second},
-		"another server":  {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://other", second) }, ""},
+		"a renewed token": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigForToken(t, "https://member", second) }, second},
+		"another server":  {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigForToken(t, "https://other", second) }, ""},
 		"another account": {func(r *Registration) {
-			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", membertest.JWT(`{"iss":"https://member","sub":"system:serviceaccount:a:b","iat":400,"exp":1000}`))
+			r.Kubeconfig = membertest.KubeconfigForToken(t, "https://member", membertest.UnsignedToken(`{"iss":"https://member","sub":"system:serviceaccount:a:b","iat":400,"exp":1000}`))
 		}, ""},
 		"another issuer": {func(r *Registration) {
-			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", membertest.JWT(`{"iss":"https://else","sub":"system:serviceaccount:xylem-system:xylem","iat":400,"exp":1000}`))
+			r.Kubeconfig = membertest.KubeconfigForToken(t, "https://member", membertest.UnsignedToken(`{"iss":"https://else","sub":"system:serviceaccount:xylem-system:xylem","iat":400,"exp":1000}`))
 		}, ""},
-		"not a ServiceAccount token": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", "abc") }, ""},
+		"not a ServiceAccount token": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigForToken(t, "https://member", "abc") }, ""},
 		"an invalid kubeconfig":      {func(r *Registration) { r.Kubeconfig = []byte("{") }, ""},
 		"a renewed token, and a restore is confirmed": {func(r *Registration) {
-			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", second)
+			r.Kubeconfig = membertest.KubeconfigForToken(t, "https://member", second)
 			r.ConfirmRestore = "host-1-member-2"
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := registration(func(r *Registration) { r.Kubeconfig = was.Kubeconfig }, tc.change)
-			got, ok := now.renewed(was)
+			got, ok := now.renewedToken(was)
 			if !ok {
 				got = ""
 			}
@@ -168,21 +168,21 @@ func TestRenewed(t *testing.T) {
 }
 
 func TestExpired(t *testing.T) {
-	raw := membertest.JWT(`{` + membertest.Subject + `"iat":100,"exp":700}`)
-	unauthorized := access.Problemf(v1alpha1.ReasonUnauthorized, "no")
+	raw := membertest.UnsignedToken(`{` + membertest.SubjectClaims + `"iat":100,"exp":700}`)
+	unauthorized := access.ConnectionProblemf(v1alpha1.ReasonUnauthorized, "no")
 	for name, tc := range map[string]struct {
 		token string
 		now   int64
-		err   *access.Problem
+		err   *access.ConnectionProblem
 		want  bool
 	}{
 		"the token has expired":       {raw, 700, unauthorized, true},
 		"the token has not expired":   {raw, 699, unauthorized, false},
-		"not an Unauthorized problem": {raw, 700, access.Problemf(v1alpha1.ReasonForbidden, "no"), false},
+		"not an Unauthorized problem": {raw, 700, access.ConnectionProblemf(v1alpha1.ReasonForbidden, "no"), false},
 		"an opaque token":             {"abc", 700, unauthorized, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := expired(tc.token, time.Unix(tc.now, 0), tc.err)
+			got := explainExpiredToken(tc.token, time.Unix(tc.now, 0), tc.err)
 			if said := strings.Contains(got.Error(), "expired at 1970-01-01T00:11:40Z"); said != tc.want {
 				t.Errorf("says %q", got)
 			}
@@ -193,7 +193,7 @@ func TestExpired(t *testing.T) {
 // A member is lost after several failures in a row. Waiting for a fence is not a failure.
 func TestLost(t *testing.T) {
 	s := &supervisor{fleet: New(Config{}), name: "one", log: logr.Discard()}
-	fails := func(reason string) { _ = s.disconnected(access.Problemf(reason, "failed")) }
+	fails := func(reason string) { _ = s.recordDisconnect(access.ConnectionProblemf(reason, "failed")) }
 	for i, step := range []struct {
 		do   func()
 		lost bool
@@ -205,11 +205,11 @@ func TestLost(t *testing.T) {
 		{func() { fails(v1alpha1.ReasonUnreachable) }, false},
 		{func() { fails(v1alpha1.ReasonUnreachable) }, true},
 		{func() { fails(v1alpha1.ReasonUnreachable) }, true},
-		{func() { s.update(func(state *State) { state.Connected, state.Failures = true, 0 }) }, false},
+		{func() { s.updateState(func(state *State) { state.Connected, state.ConsecutiveFailures = true, 0 }) }, false},
 		{func() { fails(v1alpha1.ReasonAnswersRefused) }, true},
 	} {
 		step.do()
-		if got := s.state.Lost(); got != step.lost {
+		if got := s.state.HasFailedRepeatedly(); got != step.lost {
 			t.Errorf("step %d: lost is %t", i, got)
 		}
 	}

@@ -50,27 +50,27 @@ func (s slowStatus) Apply(context.Context, runtime.ApplyConfiguration, ...client
 // closing is a guard whose fence the test can revoke.
 type closing struct{ closed atomic.Bool }
 
-func (c *closing) Held() error {
+func (c *closing) CheckFenceHeld() error {
 	if c.closed.Load() {
 		return ErrFenced
 	}
 	return nil
 }
 
-func (*closing) MayDestroy() error { return nil }
+func (*closing) CheckNotSuspended() error { return nil }
 
-func (*closing) HostCurrent(context.Context) error { return nil }
+func (*closing) CheckHostCurrent(context.Context) error { return nil }
 
 // Only a few writes run concurrently, whatever their verb, and the next write begins as soon as one
 // ends.
 func TestTurns(t *testing.T) {
-	for name, write := range map[string]func(context.Context, *Root, int) error{
-		"create": func(ctx context.Context, r *Root, i int) error { return r.Create(ctx, actor, named(i)) },
-		"patch":  func(ctx context.Context, r *Root, i int) error { return r.Patch(ctx, actor, named(i), named(i)) },
-		"delete": func(ctx context.Context, r *Root, i int) error {
-			return r.DeleteVolume(ctx, named(i), evidenceFor(named(i)))
+	for name, write := range map[string]func(context.Context, *HostWriter, int) error{
+		"create": func(ctx context.Context, r *HostWriter, i int) error { return r.CreateOwned(ctx, actor, named(i)) },
+		"patch":  func(ctx context.Context, r *HostWriter, i int) error { return r.PatchOwned(ctx, actor, named(i), named(i)) },
+		"delete": func(ctx context.Context, r *HostWriter, i int) error {
+			return r.DeleteHostVolume(ctx, named(i), evidenceFor(named(i)))
 		},
-		"apply": func(ctx context.Context, r *Root, i int) error {
+		"apply": func(ctx context.Context, r *HostWriter, i int) error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(strconv.Itoa(i))}}
 			return r.ApplyStatus(ctx, actor, pod, status("Pod", strconv.Itoa(i)))
 		},
@@ -78,17 +78,17 @@ func TestTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := clock.RealClock{}.Now()
-				host := &slow{end: make(chan struct{}, pacing.AtOnce+1)}
-				r := NewRoot(host, "cluster38", open)
+				host := &slow{end: make(chan struct{}, pacing.ConcurrentWrites+1)}
+				r := NewHostWriter(host, "cluster38", open)
 				var made atomic.Int32
-				start(t.Context(), pacing.AtOnce+1, func(ctx context.Context) error { return write(ctx, r, int(made.Add(1))) })
-				if sent := host.sent.Load(); sent != pacing.AtOnce {
-					t.Errorf("%d writes are in progress, want %d", sent, pacing.AtOnce)
+				start(t.Context(), pacing.ConcurrentWrites+1, func(ctx context.Context) error { return write(ctx, r, int(made.Add(1))) })
+				if sent := host.sent.Load(); sent != pacing.ConcurrentWrites {
+					t.Errorf("%d writes are in progress, want %d", sent, pacing.ConcurrentWrites)
 				}
 				host.end <- struct{}{}
 				synctest.Wait()
-				if sent := host.sent.Load(); sent != pacing.AtOnce+1 {
-					t.Errorf("%d writes were sent after one ended, want %d", sent, pacing.AtOnce+1)
+				if sent := host.sent.Load(); sent != pacing.ConcurrentWrites+1 {
+					t.Errorf("%d writes were sent after one ended, want %d", sent, pacing.ConcurrentWrites+1)
 				}
 				close(host.end)
 				synctest.Wait()
@@ -107,7 +107,7 @@ func TestAbandonedTurns(t *testing.T) {
 		began := clock.RealClock{}.Now()
 		host, fence := &slow{end: make(chan struct{})}, &closing{}
 		create := creating(host, fence)
-		start(t.Context(), pacing.AtOnce, create)
+		start(t.Context(), pacing.ConcurrentWrites, create)
 		unwanted, giveUp := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- create(unwanted) }()
@@ -117,14 +117,14 @@ func TestAbandonedTurns(t *testing.T) {
 			t.Errorf("canceled: %v", err)
 		}
 
-		for range pacing.AtOnce {
+		for range pacing.ConcurrentWrites {
 			go func() { ended <- create(t.Context()) }()
 		}
 		synctest.Wait()
 		fence.closed.Store(true)
 		close(host.end)
-		for range pacing.AtOnce {
-			if err := <-ended; !errors.Is(err, ErrFenced) || host.sent.Load() != pacing.AtOnce {
+		for range pacing.ConcurrentWrites {
+			if err := <-ended; !errors.Is(err, ErrFenced) || host.sent.Load() != pacing.ConcurrentWrites {
 				t.Errorf("a write was sent after the fence was lost: %v", err)
 			}
 		}
@@ -143,8 +143,8 @@ func TestTurnsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &slow{end: make(chan struct{})}
 		create := creating(host, open)
-		start(t.Context(), 2*pacing.AtOnce, create)
-		for _, want := range []int32{pacing.AtOnce, 2 * pacing.AtOnce} {
+		start(t.Context(), 2*pacing.ConcurrentWrites, create)
+		for _, want := range []int32{pacing.ConcurrentWrites, 2 * pacing.ConcurrentWrites} {
 			synctest.Wait()
 			if sent := host.sent.Load(); sent != want {
 				t.Errorf("%d writes were sent, want %d", sent, want)
@@ -155,9 +155,9 @@ func TestTurnsEnd(t *testing.T) {
 		synctest.Wait()
 		// No turn was released twice.
 		host.end = make(chan struct{})
-		start(t.Context(), 2*pacing.AtOnce, create)
-		if sent := host.sent.Load(); sent != 3*pacing.AtOnce {
-			t.Errorf("%d writes are in progress, want %d", sent-2*pacing.AtOnce, pacing.AtOnce)
+		start(t.Context(), 2*pacing.ConcurrentWrites, create)
+		if sent := host.sent.Load(); sent != 3*pacing.ConcurrentWrites {
+			t.Errorf("%d writes are in progress, want %d", sent-2*pacing.ConcurrentWrites, pacing.ConcurrentWrites)
 		}
 		close(host.end)
 	})
@@ -165,9 +165,9 @@ func TestTurnsEnd(t *testing.T) {
 
 // creating returns a function that creates host PVs with different names.
 func creating(host client.Client, fence Guard) func(context.Context) error {
-	r := NewRoot(host, "cluster38", fence)
+	r := NewHostWriter(host, "cluster38", fence)
 	var made atomic.Int32
-	return func(ctx context.Context) error { return r.Create(ctx, actor, named(int(made.Add(1)))) }
+	return func(ctx context.Context) error { return r.CreateOwned(ctx, actor, named(int(made.Add(1)))) }
 }
 
 func named(i int) *corev1.PersistentVolume {

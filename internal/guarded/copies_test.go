@@ -20,7 +20,7 @@ import (
 
 // copied adds the stamp of a copy.
 func copied(m *metav1.ObjectMeta) {
-	mirror.VolumeCopy{HostID: hostID, Volume: "pv-1", UID: "host-uid", Claim: "root-uid"}.Stamp(m)
+	mirror.VolumeCopy{HostID: hostID, Volume: "pv-1", VolumeUID: "host-uid", ClaimUID: "root-uid"}.StampCopy(m)
 }
 
 // copyVolume returns the PV of a copy.
@@ -59,11 +59,11 @@ func TestCreateCopy(t *testing.T) {
 		"neither a claim nor a PV":   {&corev1.Pod{ObjectMeta: meta("data", copied)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := NewLeaf(touched{}, hostID, "cluster38", open).CreateCopy(t.Context(), actor, tc.object)
+			err := NewMemberWriter(touched{}, hostID, "cluster38", open).CreateVolumeCopy(t.Context(), actor, tc.object)
 			if tc.ok && !errors.Is(err, errTouched) || !tc.ok && !errors.Is(err, ErrForeign) {
 				t.Errorf("got %v, want success: %t", err, tc.ok)
 			}
-			if err := NewLeaf(untouchable{}, hostID, "cluster38", fenced).CreateCopy(t.Context(), actor, tc.object); err == nil {
+			if err := NewMemberWriter(untouchable{}, hostID, "cluster38", fenced).CreateVolumeCopy(t.Context(), actor, tc.object); err == nil {
 				t.Error("a fenced manager created an object")
 			}
 		})
@@ -78,10 +78,10 @@ func (missing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ .
 }
 
 // obsolete proves that the host PV of a copy is gone.
-func obsolete(t *testing.T, object *corev1.PersistentVolumeClaim) copies.Obsolete {
+func obsolete(t *testing.T, object *corev1.PersistentVolumeClaim) copies.CopyObsolete {
 	t.Helper()
 	p := proof.Prover{Member: mirror.Member{HostID: hostID}, HostLive: missing{}, Live: missing{}, Clock: clock.RealClock{}}
-	e, proven, err := copies.ClaimObsolete(t.Context(), p, object)
+	e, proven, err := copies.ProveCopyClaimObsolete(t.Context(), p, object)
 	if err != nil || !proven {
 		t.Fatalf("proven: %t, %v", proven, err)
 	}
@@ -92,28 +92,28 @@ func TestDeleteCopy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object   client.Object
 		guard    guard
-		evidence func(t *testing.T) copies.Obsolete
+		evidence func(t *testing.T) copies.CopyObsolete
 		want     error
 	}{
-		"the evidence covers it": {claim(copied), open, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, errTouched},
-		"no evidence":            {claim(copied), open, func(*testing.T) copies.Obsolete { return copies.Obsolete{} }, proof.ErrUnproven},
-		"the evidence is for another claim": {claim(copied), open, func(t *testing.T) copies.Obsolete {
+		"the evidence covers it": {claim(copied), open, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, errTouched},
+		"no evidence":            {claim(copied), open, func(*testing.T) copies.CopyObsolete { return copies.CopyObsolete{} }, proof.ErrUnproven},
+		"the evidence is for another claim": {claim(copied), open, func(t *testing.T) copies.CopyObsolete {
 			return obsolete(t, claim(copied, func(m *metav1.ObjectMeta) { m.UID = "another" }))
 		}, proof.ErrUnproven},
-		"the manager is fenced":                {claim(copied), fenced, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrFenced},
-		"destruction is suspended":             {claim(copied), suspended, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
-		"the host was restored meanwhile":      {claim(copied), restored, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
-		"a leaf claim, which is not a copy":    {claim(stamped), open, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrForeign},
-		"an object that belongs to the member": {claim(), open, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrForeign},
+		"the manager is fenced":                {claim(copied), fenced, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrFenced},
+		"destruction is suspended":             {claim(copied), suspended, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
+		"the host was restored meanwhile":      {claim(copied), restored, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
+		"a leaf claim, which is not a copy":    {claim(stamped), open, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrForeign},
+		"an object that belongs to the member": {claim(), open, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := NewLeaf(touched{}, hostID, "cluster38", tc.guard)
+			l := NewMemberWriter(touched{}, hostID, "cluster38", tc.guard)
 			e := tc.evidence(t)
-			if err := l.DeleteCopy(t.Context(), tc.object, e); !errors.Is(err, tc.want) {
+			if err := l.DeleteVolumeCopy(t.Context(), tc.object, e); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
 			if errors.Is(tc.want, errTouched) {
-				if err := l.DeleteCopy(t.Context(), tc.object, e); !errors.Is(err, proof.ErrUnproven) {
+				if err := l.DeleteVolumeCopy(t.Context(), tc.object, e); !errors.Is(err, proof.ErrUnproven) {
 					t.Errorf("on the second use, error is %v, want ErrUnproven", err)
 				}
 			}
@@ -121,13 +121,13 @@ func TestDeleteCopy(t *testing.T) {
 	}
 }
 
-// RetainCopy changes only the policy of a copy, and only if the copy has not changed since it was read.
+// RetainVolumeCopy changes only the policy of a copy, and only if the copy has not changed since it was read.
 func TestRetainCopy(t *testing.T) {
 	deleted := func(pv *corev1.PersistentVolume) {
 		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 	}
 	seen := &recordedPatch{}
-	if err := NewLeaf(seen, hostID, "cluster38", open).RetainCopy(t.Context(), actor, copyVolume(deleted)); err != nil {
+	if err := NewMemberWriter(seen, hostID, "cluster38", open).RetainVolumeCopy(t.Context(), actor, copyVolume(deleted)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"metadata":{"resourceVersion":"7","uid":"uid"},"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`
@@ -139,11 +139,11 @@ func TestRetainCopy(t *testing.T) {
 		"a foreign PV":             volume(corev1.PersistentVolumeReclaimDelete),
 		"a copy of another host's": copyVolume(deleted, func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" }),
 	} {
-		if err := NewLeaf(untouchable{}, hostID, "cluster38", open).RetainCopy(t.Context(), actor, pv); !errors.Is(err, ErrForeign) {
+		if err := NewMemberWriter(untouchable{}, hostID, "cluster38", open).RetainVolumeCopy(t.Context(), actor, pv); !errors.Is(err, ErrForeign) {
 			t.Errorf("%s: %v, want ErrForeign", name, err)
 		}
 	}
-	if err := NewLeaf(untouchable{}, hostID, "cluster38", fenced).RetainCopy(t.Context(), actor, copyVolume(deleted)); !errors.Is(err, ErrFenced) {
+	if err := NewMemberWriter(untouchable{}, hostID, "cluster38", fenced).RetainVolumeCopy(t.Context(), actor, copyVolume(deleted)); !errors.Is(err, ErrFenced) {
 		t.Errorf("a fenced manager: %v, want ErrFenced", err)
 	}
 }
@@ -162,18 +162,18 @@ func (r *recordedPatch) Patch(_ context.Context, obj client.Object, patch client
 
 // The other methods do not write to a copy.
 func TestCopyIsNotALeaf(t *testing.T) {
-	l := NewLeaf(untouchable{}, hostID, "cluster38", open)
+	l := NewMemberWriter(untouchable{}, hostID, "cluster38", open)
 	pv := copyVolume()
 	for name, write := range map[string]func(context.Context) error{
-		"Create":      func(ctx context.Context) error { return l.Create(ctx, actor, claim(copied)) },
-		"Patch":       func(ctx context.Context) error { return l.Patch(ctx, actor, claim(copied), claim(copied)) },
-		"Delete":      func(ctx context.Context) error { return l.Delete(ctx, claim(copied)) },
-		"DeleteClaim": func(ctx context.Context) error { return l.DeleteClaim(ctx, claim(copied), proof.Keeping{}) },
+		"Create":      func(ctx context.Context) error { return l.CreateStamped(ctx, actor, claim(copied)) },
+		"Patch":       func(ctx context.Context) error { return l.PatchStamped(ctx, actor, claim(copied), claim(copied)) },
+		"Delete":      func(ctx context.Context) error { return l.DeleteStamped(ctx, claim(copied)) },
+		"DeleteClaim": func(ctx context.Context) error { return l.DeleteClaim(ctx, claim(copied), proof.KeepingVolume{}) },
 		"SetDelete": func(ctx context.Context) error {
-			_, err := l.SetDelete(ctx, actor, pv, proof.Unneeded{}, proof.Destroying{})
+			_, err := l.SetVolumePolicyDelete(ctx, actor, pv, proof.DataUnneeded{}, proof.DestroyingVolume{})
 			return err
 		},
-		"PatchVolume": func(ctx context.Context) error { return l.PatchVolume(ctx, actor, pv, pv, claim(copied)) },
+		"PatchVolume": func(ctx context.Context) error { return l.PatchLeafVolume(ctx, actor, pv, pv, claim(copied)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := write(t.Context()); !errors.Is(err, ErrForeign) {
@@ -187,7 +187,7 @@ func TestCopyIsNotALeaf(t *testing.T) {
 func TestDeleteCopyHasPreconditions(t *testing.T) {
 	seen := &recordedDelete{}
 	object := claim(copied)
-	if err := NewLeaf(seen, hostID, "cluster38", open).DeleteCopy(t.Context(), object, obsolete(t, object)); err != nil {
+	if err := NewMemberWriter(seen, hostID, "cluster38", open).DeleteVolumeCopy(t.Context(), object, obsolete(t, object)); err != nil {
 		t.Fatal(err)
 	}
 	if p := seen.options.Preconditions; p == nil || p.UID == nil || *p.UID != "uid" || p.ResourceVersion == nil || *p.ResourceVersion != "7" {

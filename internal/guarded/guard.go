@@ -24,22 +24,22 @@ var ErrForeign = errors.New("not allowed to write")
 
 // Guard reports whether a member's controllers may currently write.
 type Guard interface {
-	// Held returns nil while this process holds the fence. Otherwise, the error wraps ErrFenced.
-	Held() error
-	// MayDestroy returns nil while destruction is allowed. Otherwise, the error wraps
+	// CheckFenceHeld returns nil while this process holds the fence. Otherwise, the error wraps ErrFenced.
+	CheckFenceHeld() error
+	// CheckNotSuspended returns nil while destruction is allowed. Otherwise, the error wraps
 	// ErrSuspended.
-	MayDestroy() error
-	// HostCurrent returns nil if a live read of the host, begun after the call, shows that the host
+	CheckNotSuspended() error
+	// CheckHostCurrent returns nil if a live read of the host, begun after the call, shows that the host
 	// has not been restored since this process started. Otherwise, the error wraps ErrSuspended.
-	HostCurrent(context.Context) error
+	CheckHostCurrent(context.Context) error
 }
 
 // Actor is the controller that writes. It is the field owner and a metric label.
 type Actor string
 
-func (a Actor) owner() client.FieldOwner { return client.FieldOwner(mirror.ManagerPrefix + string(a)) }
+func (a Actor) fieldOwner() client.FieldOwner { return client.FieldOwner(mirror.FieldManagerPrefix + string(a)) }
 
-func foreign(obj client.Object, why string) error {
+func newForeignError(obj client.Object, why string) error {
 	kind := fmt.Sprintf("%T", obj)
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		kind = u.GetKind()
@@ -47,15 +47,15 @@ func foreign(obj client.Object, why string) error {
 	return fmt.Errorf("%w to %s %s: %s", ErrForeign, kind, client.ObjectKeyFromObject(obj), why)
 }
 
-// HostOnly is the guard for writes that concern only the host and do not require a member's fence.
+// HostOnlyGuard is the guard for writes that concern only the host and do not require a member's fence.
 // Leader election guards these writes.
-type HostOnly struct{}
+type HostOnlyGuard struct{}
 
-// Held returns nil.
-func (HostOnly) Held() error { return nil }
+// CheckFenceHeld returns nil.
+func (HostOnlyGuard) CheckFenceHeld() error { return nil }
 
-// MayDestroy returns nil, because HostOnly is not used for writes to members.
-func (HostOnly) MayDestroy() error { return nil }
+// CheckNotSuspended returns nil, because HostOnlyGuard is not used for writes to members.
+func (HostOnlyGuard) CheckNotSuspended() error { return nil }
 
-// HostCurrent returns nil, because HostOnly is not used for writes to members.
-func (HostOnly) HostCurrent(context.Context) error { return nil }
+// CheckHostCurrent returns nil, because HostOnlyGuard is not used for writes to members.
+func (HostOnlyGuard) CheckHostCurrent(context.Context) error { return nil }

@@ -81,10 +81,10 @@ func (touchedStatus) Patch(context.Context, client.Object, client.Patch, ...clie
 
 type guard struct{ held, destroy, host error }
 
-func (g guard) Held() error       { return g.held }
-func (g guard) MayDestroy() error { return g.destroy }
+func (g guard) CheckFenceHeld() error       { return g.held }
+func (g guard) CheckNotSuspended() error { return g.destroy }
 
-func (g guard) HostCurrent(context.Context) error { return g.host }
+func (g guard) CheckHostCurrent(context.Context) error { return g.host }
 
 var (
 	open      = guard{}
@@ -103,7 +103,7 @@ func meta(name string, change ...func(*metav1.ObjectMeta)) metav1.ObjectMeta {
 
 // stamped adds the complete stamp of this host.
 func stamped(m *metav1.ObjectMeta) {
-	mirror.Origin{HostID: hostID, Root: client.ObjectKey{Namespace: "shop", Name: m.Name}, UID: "root-uid"}.Stamp(m)
+	mirror.Origin{HostID: hostID, Root: client.ObjectKey{Namespace: "shop", Name: m.Name}, UID: "root-uid"}.StampLeaf(m)
 }
 
 func without(keys ...string) func(*metav1.ObjectMeta) {
@@ -126,7 +126,7 @@ func volume(policy corev1.PersistentVolumeReclaimPolicy, change ...func(*metav1.
 }
 
 func hostVolume() *corev1.PersistentVolume {
-	return hostpv.Mirror(volume(corev1.PersistentVolumeReclaimDelete), claim(), corev1.PersistentVolumeReclaimDelete,
+	return hostpv.TranslateVolume(volume(corev1.PersistentVolumeReclaimDelete), claim(), corev1.PersistentVolumeReclaimDelete,
 		mirror.Member{Registration: "cluster38", ClusterID: "id38"})
 }
 
@@ -144,13 +144,13 @@ func handed(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 
 // asking returns an admin's host PV that requests the given leaf PV.
 func asking(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
-	pv := hostpv.Mirror(leaf, claim(), corev1.PersistentVolumeReclaimRetain, here)
+	pv := hostpv.TranslateVolume(leaf, claim(), corev1.PersistentVolumeReclaimRetain, here)
 	pv.ObjectMeta, pv.Spec.ClaimRef, pv.Spec.CSI.VolumeAttributes = metav1.ObjectMeta{Name: "static", UID: "static-uid", ResourceVersion: "1"}, nil, nil
 	return pv
 }
 
 func recordedFor(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
-	return hostpv.Recorded(asking(leaf), leaf, here)
+	return hostpv.RecordImport(asking(leaf), leaf, here)
 }
 
 func ours(m *metav1.ObjectMeta) {
@@ -173,7 +173,7 @@ func TestPatchesHavePreconditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()
 			tc.change(after)
-			data, err := precondition.Patch(before).Data(after)
+			data, err := precondition.ConditionalPatch(before).Data(after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +220,7 @@ func TestAnnotateClaim(t *testing.T) {
 			before := claim(func(m *metav1.ObjectMeta) { m.Annotations = maps.Clone(tc.before) })
 			after := before.DeepCopy()
 			tc.change(after)
-			err := NewRoot(touched{}, "cluster38", open).AnnotateClaim(t.Context(), actor, before, after)
+			err := NewHostWriter(touched{}, "cluster38", open).AnnotateClaim(t.Context(), actor, before, after)
 			if tc.ok && !errors.Is(err, errTouched) {
 				t.Errorf("refused: %v", err)
 			}
@@ -235,7 +235,7 @@ func TestAnnotateClaim(t *testing.T) {
 }
 
 func TestOwnedLeaf(t *testing.T) {
-	l := NewLeaf(untouchable{}, hostID, "cluster38", open)
+	l := NewMemberWriter(untouchable{}, hostID, "cluster38", open)
 	namespace := func(labels map[string]string) client.Object {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: labels}}
 	}
@@ -259,7 +259,7 @@ func TestOwnedLeaf(t *testing.T) {
 		"a namespace that belongs to the member": {namespace(nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := l.owned(tc.object)
+			err := l.checkStamped(tc.object)
 			if (err == nil) != tc.want || err != nil && !errors.Is(err, ErrForeign) {
 				t.Errorf("owned: %v", err)
 			}
@@ -268,7 +268,7 @@ func TestOwnedLeaf(t *testing.T) {
 }
 
 func TestHolds(t *testing.T) {
-	l := NewLeaf(untouchable{}, hostID, "cluster38", open)
+	l := NewMemberWriter(untouchable{}, hostID, "cluster38", open)
 	for name, tc := range map[string]struct {
 		claim  *corev1.PersistentVolumeClaim
 		change func(*corev1.PersistentVolume)
@@ -285,7 +285,7 @@ func TestHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := volume(corev1.PersistentVolumeReclaimRetain)
 			tc.change(v)
-			if got := l.holds(tc.claim, v); got != tc.want {
+			if got := l.claimHoldsVolume(tc.claim, v); got != tc.want {
 				t.Errorf("holds() = %v", got)
 			}
 		})
@@ -293,7 +293,7 @@ func TestHolds(t *testing.T) {
 }
 
 func promise() *corev1.PersistentVolume {
-	return hostpv.PromiseFor(claim(), &storagev1.StorageClass{ObjectMeta: meta("fast")})
+	return hostpv.NewPromiseFor(claim(), &storagev1.StorageClass{ObjectMeta: meta("fast")})
 }
 
 func TestOwnedRoot(t *testing.T) {
@@ -318,7 +318,7 @@ func TestOwnedRoot(t *testing.T) {
 		"a user's Pod":                           {&corev1.Pod{ObjectMeta: meta("p")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := ownedRoot(tc.object); (err == nil) != tc.want || err != nil && !errors.Is(err, ErrForeign) {
+			if err := checkOwned(tc.object); (err == nil) != tc.want || err != nil && !errors.Is(err, ErrForeign) {
 				t.Errorf("ownedRoot: %v", err)
 			}
 		})
@@ -356,7 +356,7 @@ func TestOwnedLease(t *testing.T) {
 		"owned by a foreign node (I4)":             {node(without(v1alpha1.LabelManagedBy)), lease(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := ownedLease(tc.node, tc.lease); (err == nil) != tc.want {
+			if err := checkNodeLease(tc.node, tc.lease); (err == nil) != tc.want {
 				t.Errorf("ownedLease: %v", err)
 			}
 		})
@@ -391,12 +391,12 @@ func TestHostDeletesHavePreconditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := &deleting{}
-			root := NewRoot(asked, "cluster38", open)
+			root := NewHostWriter(asked, "cluster38", open)
 			var err error
 			if pv, ok := obj.(*corev1.PersistentVolume); ok {
-				err = root.DeleteVolume(t.Context(), pv, ofAbandoned())
+				err = root.DeleteHostVolume(t.Context(), pv, ofAbandoned())
 			} else {
-				err = root.Delete(t.Context(), written(obj))
+				err = root.DeleteOwned(t.Context(), written(obj))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -430,12 +430,12 @@ func abandoned() *corev1.PersistentVolume {
 	return pv
 }
 
-func ofAbandoned() dropping.Droppable { return evidenceFor(abandoned()) }
+func ofAbandoned() dropping.DroppableVolume { return evidenceFor(abandoned()) }
 
 // evidenceFor abandons a host PV, and returns the evidence to drop it.
-func evidenceFor(pv *corev1.PersistentVolume) dropping.Droppable {
+func evidenceFor(pv *corev1.PersistentVolume) dropping.DroppableVolume {
 	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
-	e, _ := dropping.AbandonedByAdmin(clock.RealClock{}, pv)
+	e, _ := dropping.DroppableIfAbandoned(clock.RealClock{}, pv)
 	return e
 }
 
@@ -457,8 +457,8 @@ func (emptyMember) ServerPreferredNamespacedResourcesWithContext(context.Context
 }
 
 // empty returns the evidence that a namespace is empty.
-func empty(ctx context.Context, namespace *corev1.Namespace) namespaces.Empty {
-	e, _, _ := namespaces.Prover{Discovery: emptyMember{}, Clock: clock.RealClock{}}.Empty(ctx, namespace)
+func empty(ctx context.Context, namespace *corev1.Namespace) namespaces.NamespaceEmpty {
+	e, _, _ := namespaces.NamespaceProver{Discovery: emptyMember{}, Clock: clock.RealClock{}}.ProveNamespaceEmpty(ctx, namespace)
 	return e
 }
 
@@ -481,38 +481,38 @@ func (nothing) List(context.Context, client.ObjectList, ...client.ListOption) er
 func prover(pv *corev1.PersistentVolume) proof.Prover {
 	return proof.Prover{
 		Member: mirror.Member{ClusterID: "id38", HostID: hostID}, Host: nothing{}, HostLive: nothing{pv: pv}, Cache: nothing{}, Live: nothing{},
-		Clock: clock.RealClock{}, MayBeRestored: func(metav1.Object) bool { return false }, MayLackRoot: func(metav1.Object) bool { return false }, Unrestored: func(context.Context) error { return nil },
+		Clock: clock.RealClock{}, MayBeRestored: func(metav1.Object) bool { return false }, MayLackRoot: func(metav1.Object) bool { return false }, CheckUnrestored: func(context.Context) error { return nil },
 	}
 }
 
 // unneeded returns the proof that nobody needs the data of a leaf's root.
-func unneeded(ctx context.Context, leaf client.Object) proof.Unneeded {
-	origin, _ := mirror.OriginIn(hostID, leaf)
-	nobody, _ := prover(nil).VolumeUnneeded(ctx, origin.Root, origin.UID, proof.RootGone{})
+func unneeded(ctx context.Context, leaf client.Object) proof.DataUnneeded {
+	origin, _ := mirror.LeafOriginFromHost(hostID, leaf)
+	nobody, _ := prover(nil).ProveVolumeUnneeded(ctx, origin.Root, origin.UID, proof.RootGone{})
 	return nobody
 }
 
 // lost returns evidence for deleting a claim whose root and volume were deleted.
-func lost(ctx context.Context, claim *corev1.PersistentVolumeClaim) (e proof.Unmirrored) {
+func lost(ctx context.Context, claim *corev1.PersistentVolumeClaim) (e proof.UnmirroredVolume) {
 	p := prover(nil)
-	origin, _ := mirror.OriginIn(hostID, claim)
-	e.Root, _, _ = p.RootGone(ctx, origin.Root, origin.UID)
-	e.Leaf, _, _ = p.LeafVolume(ctx, claim.Spec.VolumeName, proof.Absent)
-	e.None, _, _ = p.NotMirrored(ctx, claim, true)
-	e.Member, _ = p.MemberCurrent(ctx)
+	origin, _ := mirror.LeafOriginFromHost(hostID, claim)
+	e.Root, _, _ = p.ProveRootGone(ctx, origin.Root, origin.UID)
+	e.Leaf, _, _ = p.ProveLeafVolume(ctx, claim.Spec.VolumeName, proof.IsLeafAbsent)
+	e.NoMirror, _, _ = p.ProveNotMirrored(ctx, claim, true)
+	e.Member, _ = p.ProveMemberCurrent(ctx)
 	return e
 }
 
 // destroying returns evidence for destroying a leaf PV whose host PV has ended.
-func destroying(ctx context.Context, leaf *corev1.PersistentVolume) (e proof.Destroying) {
-	origin, _ := mirror.OriginIn(hostID, leaf)
+func destroying(ctx context.Context, leaf *corev1.PersistentVolume) (e proof.DestroyingVolume) {
+	origin, _ := mirror.LeafOriginFromHost(hostID, leaf)
 	root := claim()
 	root.UID = origin.UID
-	host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38"})
+	host := hostpv.TranslateVolume(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38"})
 	host.Status.Phase = corev1.VolumeReleased
 	p := prover(host)
-	e.Root, _, _ = p.RootGone(ctx, origin.Root, origin.UID)
-	e.Host, _, _ = p.HostReleased(ctx, host)
+	e.Root, _, _ = p.ProveRootGone(ctx, origin.Root, origin.UID)
+	e.Host, _, _ = p.ProveHostReleased(ctx, host)
 	return e
 }
 
@@ -536,7 +536,7 @@ func TestWritesAreGuarded(t *testing.T) {
 	bare := volume(corev1.PersistentVolumeReclaimDelete)
 	node := &corev1.Node{ObjectMeta: meta("n", ours, func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelVirtualNode] = "true" })}
 
-	type write func(context.Context, *Leaf, *Root) error
+	type write func(context.Context, *MemberWriter, *HostWriter) error
 	for name, tc := range map[string]struct {
 		write write
 		// foreign means that the write is rejected because the object is not Xylem's, regardless of
@@ -547,255 +547,255 @@ func TestWritesAreGuarded(t *testing.T) {
 		// destroys means that the write is rejected while destruction is suspended.
 		destroys bool
 	}{
-		"create a leaf":                             {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim(stamped)) }},
-		"create a leaf without a stamp":             {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim()) }, foreign: true},
-		"patch a leaf":                              {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, leafPod, leafPod) }},
-		"patch an object so that it becomes a leaf": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, claim(), claim(stamped)) }, foreign: true},
-		"add ephemeral containers to a leaf Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"create a leaf":                             {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.CreateStamped(ctx, actor, claim(stamped)) }},
+		"create a leaf without a stamp":             {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.CreateStamped(ctx, actor, claim()) }, foreign: true},
+		"patch a leaf":                              {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.PatchStamped(ctx, actor, leafPod, leafPod) }},
+		"patch an object so that it becomes a leaf": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.PatchStamped(ctx, actor, claim(), claim(stamped)) }, foreign: true},
+		"add ephemeral containers to a leaf Pod": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.AddEphemeralContainers(ctx, actor, leafPod, leafPod)
 		}},
-		"add ephemeral containers to a member's Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"add ephemeral containers to a member's Pod": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.AddEphemeralContainers(ctx, actor, deletedPod, leafPod)
 		}, foreign: true},
-		"delete a leaf Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, leafPod) }},
-		"delete a leaf claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf Pod": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteStamped(ctx, leafPod) }},
+		"delete a leaf claim": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			c := claim(stamped)
 			return l.DestroyClaim(ctx, c, unneeded(ctx, c), lost(ctx, c))
 		}, destroys: true},
-		"delete a leaf claim whose data may be needed": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf claim whose data may be needed": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			c := claim(stamped)
-			return l.DestroyClaim(ctx, c, proof.Unneeded{}, lost(ctx, c))
+			return l.DestroyClaim(ctx, c, proof.DataUnneeded{}, lost(ctx, c))
 		}, unproven: true},
-		"delete a leaf claim if nobody needs another's data": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf claim if nobody needs another's data": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			c, other := claim(stamped), claim(stamped)
 			other.Annotations[v1alpha1.AnnotationRootUID] = "other-uid"
 			return l.DestroyClaim(ctx, c, unneeded(ctx, other), lost(ctx, c))
 		}, unproven: true},
-		"delete a leaf claim with another root's evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf claim with another root's evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			other := claim(stamped)
 			other.Annotations[v1alpha1.AnnotationRootUID] = "other-uid"
 			return l.DestroyClaim(ctx, claim(stamped), unneeded(ctx, other), lost(ctx, other))
 		}, unproven: true},
-		"delete a leaf claim without evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(stamped), nil) }, unproven: true},
-		"destroy a leaf claim without evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf claim without evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteClaim(ctx, claim(stamped), nil) }, unproven: true},
+		"destroy a leaf claim without evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.DestroyClaim(ctx, claim(stamped), unneeded(ctx, claim(stamped)), nil)
 		}, unproven: true},
-		"delete a leaf claim with empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.DeleteClaim(ctx, claim(stamped), proof.Keeping{})
+		"delete a leaf claim with empty evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.DeleteClaim(ctx, claim(stamped), proof.KeepingVolume{})
 		}, unproven: true},
-		"delete a leaf claim by the generic method": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, claim(stamped)) }, unproven: true},
-		"delete a leaf PV":                          {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, retained) }, unproven: true},
-		"patch a leaf PV by the generic method":     {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, retained, deleted) }, foreign: true},
-		"delete a leaf namespace that is empty": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf claim by the generic method": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteStamped(ctx, claim(stamped)) }, unproven: true},
+		"delete a leaf PV":                          {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteStamped(ctx, retained) }, unproven: true},
+		"patch a leaf PV by the generic method":     {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.PatchStamped(ctx, actor, retained, deleted) }, foreign: true},
+		"delete a leaf namespace that is empty": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.DeleteNamespace(ctx, namespace, empty(ctx, namespace))
 		}, destroys: true},
-		"delete a leaf namespace with another's evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf namespace with another's evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			other := namespace.DeepCopy()
 			other.UID = "other-uid"
 			return l.DeleteNamespace(ctx, namespace, empty(ctx, other))
 		}, unproven: true},
-		"delete a leaf namespace without evidence":      {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteNamespace(ctx, namespace, nil) }, unproven: true},
-		"delete a leaf namespace by the generic method": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, namespace) }, unproven: true},
-		"delete a member's claim":                       {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(), proof.Keeping{}) }, foreign: true},
-		"delete a leaf without a UID": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.Delete(ctx, &corev1.Pod{ObjectMeta: meta("web", stamped, func(m *metav1.ObjectMeta) { m.UID = "" })})
+		"delete a leaf namespace without evidence":      {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteNamespace(ctx, namespace, nil) }, unproven: true},
+		"delete a leaf namespace by the generic method": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteStamped(ctx, namespace) }, unproven: true},
+		"delete a member's claim":                       {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteClaim(ctx, claim(), proof.KeepingVolume{}) }, foreign: true},
+		"delete a leaf without a UID": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.DeleteStamped(ctx, &corev1.Pod{ObjectMeta: meta("web", stamped, func(m *metav1.ObjectMeta) { m.UID = "" })})
 		}, foreign: true},
-		"stamp the volume of a leaf claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.PatchVolume(ctx, actor, bare, retained, claim(stamped))
+		"stamp the volume of a leaf claim": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.PatchLeafVolume(ctx, actor, bare, retained, claim(stamped))
 		}},
-		"stamp the volume of a member's claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.PatchVolume(ctx, actor, bare, retained, claim())
+		"stamp the volume of a member's claim": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.PatchLeafVolume(ctx, actor, bare, retained, claim())
 		}, foreign: true},
-		"take a volume with consent": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a volume with consent": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			leaf := handed()
-			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+			return l.StampImportedVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}},
-		"take a released volume with consent": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a released volume with consent": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased })
-			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+			return l.StampImportedVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}},
-		"take a volume without consent": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a volume without consent": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Labels = nil })
-			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+			return l.StampImportedVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}, foreign: true},
-		"take a volume handed to another host": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a volume handed to another host": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" })
-			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+			return l.StampImportedVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}, foreign: true},
-		"take a volume in use": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a volume in use": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound })
-			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+			return l.StampImportedVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}, foreign: true},
-		"take a volume stamped for a claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a volume stamped for a claim": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			leaf := handed(func(pv *corev1.PersistentVolume) { stamped(&pv.ObjectMeta) })
-			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
+			return l.StampImportedVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}, foreign: true},
-		"take an unrecorded volume": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.TakeVolume(ctx, actor, handed(), retained, hostVolume())
+		"take an unrecorded volume": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.StampImportedVolume(ctx, actor, handed(), retained, hostVolume())
 		}, foreign: true},
-		"take a re-created volume": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a re-created volume": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			leaf := handed()
 			host := recordedFor(leaf)
 			leaf.UID = "re-created"
-			return l.TakeVolume(ctx, actor, leaf, retained, host)
+			return l.StampImportedVolume(ctx, actor, leaf, retained, host)
 		}, foreign: true},
-		"take a volume without setting it to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a volume without setting it to Retain": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			leaf := handed()
-			return l.TakeVolume(ctx, actor, leaf, deleted, recordedFor(leaf))
+			return l.StampImportedVolume(ctx, actor, leaf, deleted, recordedFor(leaf))
 		}, foreign: true},
-		"record an admin's host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.RecordImport(ctx, actor, asking(handed()), handed(), here)
+		"record an admin's host PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.RecordVolumeImport(ctx, actor, asking(handed()), handed(), here)
 		}},
-		"record a host PV that names another member": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.RecordImport(ctx, actor, asking(handed()), handed(), mirror.Member{Registration: "cluster39", ClusterID: "id39"})
+		"record a host PV that names another member": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.RecordVolumeImport(ctx, actor, asking(handed()), handed(), mirror.Member{Registration: "cluster39", ClusterID: "id39"})
 		}, foreign: true},
-		"record a host PV that Xylem created": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.RecordImport(ctx, actor, hostVolume(), handed(), here)
+		"record a host PV that Xylem created": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.RecordVolumeImport(ctx, actor, hostVolume(), handed(), here)
 		}, foreign: true},
-		"set a leaf PV to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.PatchVolume(ctx, actor, deleted, retained, nil)
+		"set a leaf PV to Retain": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.PatchLeafVolume(ctx, actor, deleted, retained, nil)
 		}},
-		"patch a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.PatchVolume(ctx, actor, retained, deleted, nil)
+		"patch a leaf PV to Delete": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.PatchLeafVolume(ctx, actor, retained, deleted, nil)
 		}, unproven: true},
-		"set a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			_, err := l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, retained))
+		"set a leaf PV to Delete": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			_, err := l.SetVolumePolicyDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, retained))
 			return err
 		}, destroys: true},
-		"set a leaf PV to Delete with another PV's evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"set a leaf PV to Delete with another PV's evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			other := retained.DeepCopy()
 			other.UID = "other-uid"
-			_, err := l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, other))
+			_, err := l.SetVolumePolicyDelete(ctx, actor, retained, unneeded(ctx, retained), destroying(ctx, other))
 			return err
 		}, unproven: true},
-		"set a leaf PV to Delete with empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			_, err := l.SetDelete(ctx, actor, retained, unneeded(ctx, retained), proof.Destroying{})
+		"set a leaf PV to Delete with empty evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			_, err := l.SetVolumePolicyDelete(ctx, actor, retained, unneeded(ctx, retained), proof.DestroyingVolume{})
 			return err
 		}, unproven: true},
-		"set a leaf PV to Delete although its data may be needed": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			_, err := l.SetDelete(ctx, actor, retained, proof.Unneeded{}, destroying(ctx, retained))
+		"set a leaf PV to Delete although its data may be needed": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			_, err := l.SetVolumePolicyDelete(ctx, actor, retained, proof.DataUnneeded{}, destroying(ctx, retained))
 			return err
 		}, unproven: true},
-		"patch a leaf PV with policy Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
-			return l.PatchVolume(ctx, actor, deleted, deleted, nil)
+		"patch a leaf PV with policy Delete": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.PatchLeafVolume(ctx, actor, deleted, deleted, nil)
 		}},
 
-		"apply a Pod's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"apply a Pod's status": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.ApplyStatus(ctx, actor, &corev1.Pod{}, status("Pod", "uid"))
 		}},
-		"apply a claim's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"apply a claim's status": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.ApplyStatus(ctx, actor, &corev1.PersistentVolumeClaim{}, status("PersistentVolumeClaim", "uid"))
 		}},
-		"apply a status without a UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"apply a status without a UID": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.ApplyStatus(ctx, actor, &corev1.Pod{}, status("Pod", ""))
 		}, foreign: true},
-		"apply a volume's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"apply a volume's status": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.ApplyStatus(ctx, actor, &corev1.PersistentVolume{}, status("PersistentVolume", "uid"))
 		}, foreign: true},
-		"apply a node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"apply a node's status": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.ApplyStatus(ctx, actor, &corev1.Node{}, status("Node", "uid"))
 		}, foreign: true},
-		"annotate a claim": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"annotate a claim": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.AnnotateClaim(ctx, actor, claim(), claim())
 		}},
-		"finish a deleted Pod": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.FinishPod(ctx, deletedPod) }},
-		"finish a Pod that is not being deleted": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.FinishPod(ctx, &corev1.Pod{ObjectMeta: meta("web")})
+		"finish a deleted Pod": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.FinishPodDeletion(ctx, deletedPod) }},
+		"finish a Pod that is not being deleted": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.FinishPodDeletion(ctx, &corev1.Pod{ObjectMeta: meta("web")})
 		}, foreign: true},
-		"create a host PV":    {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, hostVolume()) }},
-		"create a foreign PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, bare) }, foreign: true},
-		"patch a host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.Patch(ctx, actor, hostVolume(), hostVolume())
+		"create a host PV":    {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.CreateOwned(ctx, actor, hostVolume()) }},
+		"create a foreign PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.CreateOwned(ctx, actor, bare) }, foreign: true},
+		"patch a host PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.PatchOwned(ctx, actor, hostVolume(), hostVolume())
 		}},
-		"patch a foreign PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Patch(ctx, actor, bare, hostVolume()) }, foreign: true},
-		"delete a host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DeleteVolume(ctx, abandoned(), ofAbandoned())
+		"patch a foreign PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.PatchOwned(ctx, actor, bare, hostVolume()) }, foreign: true},
+		"delete a host PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.DeleteHostVolume(ctx, abandoned(), ofAbandoned())
 		}},
-		"delete a host PV without a UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"delete a host PV without a UID": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			v := abandoned()
 			v.UID = ""
-			return r.DeleteVolume(ctx, v, evidenceFor(v))
+			return r.DeleteHostVolume(ctx, v, evidenceFor(v))
 		}, foreign: true},
-		"delete a host PV without evidence":      {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.DeleteVolume(ctx, abandoned(), nil) }, unproven: true},
-		"delete a host PV by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, abandoned()) }, unproven: true},
-		"delete a host PV that has changed": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"delete a host PV without evidence":      {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.DeleteHostVolume(ctx, abandoned(), nil) }, unproven: true},
+		"delete a host PV by the generic method": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.DeleteOwned(ctx, abandoned()) }, unproven: true},
+		"delete a host PV that has changed": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			v := abandoned()
 			v.ResourceVersion = "8"
-			return r.DeleteVolume(ctx, v, ofAbandoned())
+			return r.DeleteHostVolume(ctx, v, ofAbandoned())
 		}, unproven: true},
-		"remove a host PV's finalizer": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DropVolume(ctx, actor, abandoned(), bareOf(abandoned()), ofAbandoned())
+		"remove a host PV's finalizer": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.DropHostVolume(ctx, actor, abandoned(), bareOf(abandoned()), ofAbandoned())
 		}},
-		"remove a foreign PV's finalizer": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DropVolume(ctx, actor, bare, bare, ofAbandoned())
+		"remove a foreign PV's finalizer": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.DropHostVolume(ctx, actor, bare, bare, ofAbandoned())
 		}, foreign: true},
-		"remove a host PV's finalizer without evidence": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DropVolume(ctx, actor, abandoned(), bareOf(abandoned()), nil)
+		"remove a host PV's finalizer without evidence": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.DropHostVolume(ctx, actor, abandoned(), bareOf(abandoned()), nil)
 		}, unproven: true},
-		"remove a host PV's finalizer by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.Patch(ctx, actor, abandoned(), bareOf(abandoned()))
+		"remove a host PV's finalizer by the generic method": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.PatchOwned(ctx, actor, abandoned(), bareOf(abandoned()))
 		}, unproven: true},
-		"remove the record of a copy by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.Patch(ctx, actor, hostpv.WithCopyIn(hostVolume(), "id39"), hostVolume())
+		"remove the record of a copy by the generic method": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.PatchOwned(ctx, actor, hostpv.VolumeWithCopyIn(hostVolume(), "id39"), hostVolume())
 		}, unproven: true},
-		"remove the record of a copy without evidence": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DropCopyRecord(ctx, actor, hostpv.WithCopyIn(hostVolume(), "id39"), copies.NoCopy{})
+		"remove the record of a copy without evidence": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.DropCopyRecord(ctx, actor, hostpv.VolumeWithCopyIn(hostVolume(), "id39"), copies.NoCopy{})
 		}, unproven: true},
-		"remove the record of a disk from a promise by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			fulfilled := hostpv.Fulfil(promise(), retained, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "id38"})
-			return r.Patch(ctx, actor, fulfilled, promise())
+		"remove the record of a disk from a promise by the generic method": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			fulfilled := hostpv.FulfillPromise(promise(), retained, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "id38"})
+			return r.PatchOwned(ctx, actor, fulfilled, promise())
 		}, unproven: true},
-		"replace the record of a disk by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			fulfilled := hostpv.Fulfil(promise(), retained, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "id38"})
+		"replace the record of a disk by the generic method": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			fulfilled := hostpv.FulfillPromise(promise(), retained, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "id38"})
 			other := fulfilled.DeepCopy()
 			other.Annotations[v1alpha1.AttributeLeafUID] = "other-uid"
-			return r.Patch(ctx, actor, fulfilled, other)
+			return r.PatchOwned(ctx, actor, fulfilled, other)
 		}, unproven: true},
-		"delete a foreign PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
-		"remove the finalizer of a host content by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.PatchContent(ctx, actor, hostContent(), mirrorsnapshot.Release(hostContent()))
+		"delete a foreign PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.DeleteOwned(ctx, bare) }, foreign: true},
+		"remove the finalizer of a host content by the generic method": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.PatchHostContent(ctx, actor, hostContent(), mirrorsnapshot.ContentWithoutFinalizer(hostContent()))
 		}, foreign: true},
-		"remove the placement of a host content": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"remove the placement of a host content": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			after := hostContent()
 			delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
-			return r.PatchContent(ctx, actor, hostContent(), after)
+			return r.PatchHostContent(ctx, actor, hostContent(), after)
 		}, unproven: true},
-		"release a host content without evidence": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DropContent(ctx, actor, hostContent(), nil)
+		"release a host content without evidence": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.DropHostContent(ctx, actor, hostContent(), nil)
 		}, unproven: true},
-		"release an abandoned host content": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			e, _ := snapshots.Prover{Prover: proof.Prover{Clock: clock.RealClock{}}}.SnapshotReleased(hostContent())
-			return r.DropContent(ctx, actor, hostContent(), e)
+		"release an abandoned host content": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			e, _ := snapshots.SnapshotProver{Prover: proof.Prover{Clock: clock.RealClock{}}}.DroppableIfReleased(hostContent())
+			return r.DropHostContent(ctx, actor, hostContent(), e)
 		}},
-		"release a host content that is not being deleted": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"release a host content that is not being deleted": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			alive := hostContent()
 			alive.DeletionTimestamp = nil
-			e, _ := snapshots.Prover{Prover: proof.Prover{Clock: clock.RealClock{}}}.SnapshotReleased(alive)
-			return r.DropContent(ctx, actor, alive, e)
+			e, _ := snapshots.SnapshotProver{Prover: proof.Prover{Clock: clock.RealClock{}}}.DroppableIfReleased(alive)
+			return r.DropHostContent(ctx, actor, alive, e)
 		}, foreign: true},
-		"create a reflected class":                   {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, reflectedClass()) }},
-		"create a class that no registration offers": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, unreflected()) }, foreign: true},
-		"patch a reflected class": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.Patch(ctx, actor, reflectedClass(), reflectedClass())
+		"create a reflected class":                   {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.CreateOwned(ctx, actor, reflectedClass()) }},
+		"create a class that no registration offers": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.CreateOwned(ctx, actor, unreflected()) }, foreign: true},
+		"patch a reflected class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.PatchOwned(ctx, actor, reflectedClass(), reflectedClass())
 		}},
-		"patch an admin's class": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.Patch(ctx, actor, unreflected(), reflectedClass())
+		"patch an admin's class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.PatchOwned(ctx, actor, unreflected(), reflectedClass())
 		}, foreign: true},
-		"delete an admin's class": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, unreflected()) }, foreign: true},
-		"delete another driver's class": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"delete an admin's class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.DeleteOwned(ctx, unreflected()) }, foreign: true},
+		"delete another driver's class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			class := reflectedClass()
 			class.Provisioner = "ebs.csi.aws.com"
-			return r.Delete(ctx, class)
+			return r.DeleteOwned(ctx, class)
 		}, foreign: true},
-		"patch a virtual node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.PatchNodeStatus(ctx, actor, node, node) }},
-		"patch a foreign node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"patch a virtual node's status": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.PatchNodeStatus(ctx, actor, node, node) }},
+		"patch a foreign node's status": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			n := &corev1.Node{ObjectMeta: meta("n")}
 			return r.PatchNodeStatus(ctx, actor, n, n)
 		}, foreign: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := func(c client.Client, g Guard) error {
-				return tc.write(t.Context(), NewLeaf(c, hostID, "cluster38", g), NewRoot(c, "cluster38", g))
+				return tc.write(t.Context(), NewMemberWriter(c, hostID, "cluster38", g), NewHostWriter(c, "cluster38", g))
 			}
 			if tc.foreign {
 				if err := run(untouchable{}, open); !errors.Is(err, ErrForeign) {

@@ -13,58 +13,58 @@ import (
 )
 
 // PatchNodeStatus changes the status of one of Xylem's virtual nodes from before to after.
-func (r *Root) PatchNodeStatus(ctx context.Context, by Actor, before, after *corev1.Node) error {
-	if err := ownedNode(before); err != nil {
+func (r *HostWriter) PatchNodeStatus(ctx context.Context, by Actor, before, after *corev1.Node) error {
+	if err := checkVirtualNode(before); err != nil {
 		return err
 	}
-	if err := r.guard.Held(); err != nil {
+	if err := r.guard.CheckFenceHeld(); err != nil {
 		return err
 	}
-	err := r.client.Status().Patch(ctx, after, precondition.Patch(before), by.owner())
-	return results.Count(r.cluster, r.side, "patch_status", before, err)
+	err := r.client.Status().Patch(ctx, after, precondition.ConditionalPatch(before), by.fieldOwner())
+	return results.CountWrite(r.cluster, r.side, "patch_status", before, err)
 }
 
-// CreateLease creates the Lease of a virtual node, which is its heartbeat.
-func (r *Root) CreateLease(ctx context.Context, by Actor, node *corev1.Node, lease *coordinationv1.Lease) error {
-	if err := ownedLease(node, lease); err != nil {
+// CreateNodeLease creates the Lease of a virtual node, which is its heartbeat.
+func (r *HostWriter) CreateNodeLease(ctx context.Context, by Actor, node *corev1.Node, lease *coordinationv1.Lease) error {
+	if err := checkNodeLease(node, lease); err != nil {
 		return err
 	}
-	return r.create(ctx, by, lease)
+	return r.createObject(ctx, by, lease)
 }
 
-// PatchLease changes the Lease of a virtual node from before to after.
-func (r *Root) PatchLease(ctx context.Context, by Actor, node *corev1.Node, before, after *coordinationv1.Lease) error {
-	if err := ownedLease(node, before); err != nil {
+// PatchNodeLease changes the Lease of a virtual node from before to after.
+func (r *HostWriter) PatchNodeLease(ctx context.Context, by Actor, node *corev1.Node, before, after *coordinationv1.Lease) error {
+	if err := checkNodeLease(node, before); err != nil {
 		return err
 	}
-	return r.patch(ctx, by, before, after)
+	return r.patchObject(ctx, by, before, after)
 }
 
-func ownedNode(node *corev1.Node) error {
-	if err := ownedRoot(node); err != nil {
+func checkVirtualNode(node *corev1.Node) error {
+	if err := checkOwned(node); err != nil {
 		return err
 	}
 	if node.Labels[v1alpha1.LabelVirtualNode] != "true" {
-		return foreign(node, "it is not a virtual node")
+		return newForeignError(node, "it is not a virtual node")
 	}
 	return nil
 }
 
-// ownedLease checks that a Lease belongs to its virtual node. A kubelet's Lease never belongs to
+// checkNodeLease checks that a Lease belongs to its virtual node. A kubelet's Lease never belongs to
 // Xylem, even if its name matches a virtual node. A Lease that a virtual node owns belongs to
 // Xylem, with or without the label.
-func ownedLease(node *corev1.Node, lease *coordinationv1.Lease) error {
-	if err := ownedNode(node); err != nil {
+func checkNodeLease(node *corev1.Node, lease *coordinationv1.Lease) error {
+	if err := checkVirtualNode(node); err != nil {
 		return err
 	}
 	key := client.ObjectKeyFromObject(lease)
 	if key != (client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}) {
-		return foreign(lease, "it is not the Lease of node "+node.Name)
+		return newForeignError(lease, "it is not the Lease of node "+node.Name)
 	}
 	for _, owner := range lease.OwnerReferences {
 		if owner.UID == node.UID {
 			return nil
 		}
 	}
-	return ownedRoot(lease)
+	return checkOwned(lease)
 }

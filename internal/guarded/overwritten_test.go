@@ -66,20 +66,20 @@ func volumeOf(version int) *corev1.PersistentVolume {
 }
 
 func TestWritesOnReplacedStates(t *testing.T) {
-	patch := func(ctx context.Context, r *Root, version int) error {
-		return r.Patch(ctx, actor, volumeOf(version), volumeOf(version))
+	patch := func(ctx context.Context, r *HostWriter, version int) error {
+		return r.PatchOwned(ctx, actor, volumeOf(version), volumeOf(version))
 	}
-	remove := func(ctx context.Context, r *Root, version int) error {
-		return r.DeleteVolume(ctx, volumeOf(version), evidenceFor(volumeOf(version)))
+	remove := func(ctx context.Context, r *HostWriter, version int) error {
+		return r.DeleteHostVolume(ctx, volumeOf(version), evidenceFor(volumeOf(version)))
 	}
-	applyBy := func(by Actor) func(context.Context, *Root, int) error {
-		return func(ctx context.Context, r *Root, version int) error {
+	applyBy := func(by Actor) func(context.Context, *HostWriter, int) error {
+		return func(ctx context.Context, r *HostWriter, version int) error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid", ResourceVersion: strconv.Itoa(version)}}
 			return r.ApplyStatus(ctx, by, pod, status("Pod", "uid"))
 		}
 	}
 	apply := applyBy(actor)
-	type write = func(context.Context, *Root, int) error
+	type write = func(context.Context, *HostWriter, int) error
 	for name, test := range map[string]struct {
 		answer      int // resourceVersion after the first write to version 7
 		err         error
@@ -104,7 +104,7 @@ func TestWritesOnReplacedStates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &numbering{version: test.answer, err: test.err}
-			r := NewRoot(c, "cluster", open)
+			r := NewHostWriter(c, "cluster", open)
 			if err := test.first(t.Context(), r, 7); (err != nil) != (test.err != nil) {
 				t.Fatal(err)
 			}
@@ -120,11 +120,11 @@ func TestWritesOnReplacedStates(t *testing.T) {
 // Writes to two objects with the same resourceVersion do not affect each other.
 func TestVersionsOfOthers(t *testing.T) {
 	c := &numbering{version: 8}
-	r := NewRoot(c, "cluster", open)
+	r := NewHostWriter(c, "cluster", open)
 	for _, uid := range []types.UID{"one", "two"} {
 		pv := volumeOf(7)
 		pv.UID = uid
-		if err := r.Patch(t.Context(), actor, pv, pv.DeepCopy()); err != nil {
+		if err := r.PatchOwned(t.Context(), actor, pv, pv.DeepCopy()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -133,18 +133,18 @@ func TestVersionsOfOthers(t *testing.T) {
 func TestRecentlyCreatedObjects(t *testing.T) {
 	for name, test := range map[string]struct {
 		err     error
-		between func(*Root) error
+		between func(*HostWriter) error
 		sent    int
 		refused bool
 	}{
 		"a second creation": {sent: 1, refused: true},
 		"a creation after a creation with an unknown result": {err: apierrors.NewTimeoutError("the reply is lost", 1), sent: 2},
-		"re-created after Xylem deleted it":                  {between: func(r *Root) error { return r.DeleteVolume(t.Context(), volumeOf(7), evidenceFor(volumeOf(7))) }, sent: 3},
+		"re-created after Xylem deleted it":                  {between: func(r *HostWriter) error { return r.DeleteHostVolume(t.Context(), volumeOf(7), evidenceFor(volumeOf(7))) }, sent: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &numbering{err: test.err}
-			r := NewRoot(c, "cluster", open)
-			if err := r.Create(t.Context(), actor, volumeOf(0)); (err != nil) != (test.err != nil) {
+			r := NewHostWriter(c, "cluster", open)
+			if err := r.CreateOwned(t.Context(), actor, volumeOf(0)); (err != nil) != (test.err != nil) {
 				t.Fatal(err)
 			}
 			c.err = nil
@@ -153,7 +153,7 @@ func TestRecentlyCreatedObjects(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := r.Create(t.Context(), actor, volumeOf(0))
+			err := r.CreateOwned(t.Context(), actor, volumeOf(0))
 			if refused := apierrors.IsConflict(err); refused != test.refused || err != nil && !refused || c.sent != test.sent {
 				t.Errorf("error %v, %d writes sent; want rejected: %v, %d writes sent", err, c.sent, test.refused, test.sent)
 			}

@@ -10,19 +10,19 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// noteLimit is the maximum length of an event's note in bytes. The API server rejects longer notes
+// maxNoteBytes is the maximum length of an event's note in bytes. The API server rejects longer notes
 // (k8s.io/kubernetes/pkg/apis/core/validation).
-const noteLimit = 1024
+const maxNoteBytes = 1024
 
-// Recorder wraps an event recorder, and truncates notes to the length that the API server
+// WrapRecorder wraps an event recorder, and truncates notes to the length that the API server
 // accepts. The related object may be a nil pointer, for which client-go's recorder panics.
-func Recorder(r events.EventRecorder) events.EventRecorder { return cutting{r} }
+func WrapRecorder(r events.EventRecorder) events.EventRecorder { return truncatingRecorder{r} }
 
-type cutting struct{ events.EventRecorder }
+type truncatingRecorder struct{ events.EventRecorder }
 
-func (c cutting) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+func (c truncatingRecorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	if object := reflect.ValueOf(related); object.Kind() == reflect.Pointer && object.IsNil() {
 		related = nil
 	}
-	c.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", sanitize.Plain(fmt.Sprintf(note, args...), noteLimit))
+	c.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", sanitize.PlainText(fmt.Sprintf(note, args...), maxNoteBytes))
 }

@@ -29,5 +29,5 @@ func (r referring) Eventf(regarding, related runtime.Object, _, _, _, _ string, 
 
 func TestRecorderWithoutRelatedObject(t *testing.T) {
 	var claim *corev1.PersistentVolumeClaim
-	Recorder(referring{t: t}).Eventf(&corev1.PersistentVolume{}, claim, corev1.EventTypeWarning, "LastClaimLost", "Retain", "")
+	WrapRecorder(referring{t: t}).Eventf(&corev1.PersistentVolume{}, claim, corev1.EventTypeWarning, "LastClaimLost", "Retain", "")
 }

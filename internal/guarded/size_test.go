@@ -32,17 +32,17 @@ func TestLeavesStaySmall(t *testing.T) {
 	}
 	debugged := &corev1.Pod{ObjectMeta: meta("web", stamped), Spec: corev1.PodSpec{EphemeralContainers: make([]corev1.EphemeralContainer, 50_000)}}
 	largeClaim := claim(stamped, func(m *metav1.ObjectMeta) { m.Labels = labeled(50_000).Labels })
-	l := NewLeaf(accepting{}, hostID, "cluster38", HostOnly{})
+	l := NewMemberWriter(accepting{}, hostID, "cluster38", HostOnlyGuard{})
 	for name, tc := range map[string]struct {
 		write   func(context.Context) error
 		refused bool
 	}{
-		"create an ordinary Pod":         {func(ctx context.Context) error { return l.Create(ctx, actor, labeled(10)) }, false},
-		"create a large Pod":             {func(ctx context.Context) error { return l.Create(ctx, actor, labeled(50_000)) }, true},
-		"create a large claim":           {func(ctx context.Context) error { return l.Create(ctx, actor, largeClaim) }, true},
-		"add labels":                     {func(ctx context.Context) error { return l.Patch(ctx, actor, labeled(10), labeled(20)) }, false},
-		"add very many labels":           {func(ctx context.Context) error { return l.Patch(ctx, actor, labeled(10), labeled(50_000)) }, true},
-		"remove labels of a large Pod":   {func(ctx context.Context) error { return l.Patch(ctx, actor, labeled(60_000), labeled(50_000)) }, false},
+		"create an ordinary Pod":         {func(ctx context.Context) error { return l.CreateStamped(ctx, actor, labeled(10)) }, false},
+		"create a large Pod":             {func(ctx context.Context) error { return l.CreateStamped(ctx, actor, labeled(50_000)) }, true},
+		"create a large claim":           {func(ctx context.Context) error { return l.CreateStamped(ctx, actor, largeClaim) }, true},
+		"add labels":                     {func(ctx context.Context) error { return l.PatchStamped(ctx, actor, labeled(10), labeled(20)) }, false},
+		"add very many labels":           {func(ctx context.Context) error { return l.PatchStamped(ctx, actor, labeled(10), labeled(50_000)) }, true},
+		"remove labels of a large Pod":   {func(ctx context.Context) error { return l.PatchStamped(ctx, actor, labeled(60_000), labeled(50_000)) }, false},
 		"add very many debug containers": {func(ctx context.Context) error { return l.AddEphemeralContainers(ctx, actor, labeled(10), debugged) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,116 +19,116 @@ type writer struct {
 	client  client.Client
 	guard   Guard
 	cluster string
-	side    results.Side
+	side    results.ClusterSide
 	// concurrency limits the number of concurrent writes. nil means no limit.
 	concurrency *pacing.ConcurrencyLimit
-	// overwritten rejects writes whose preconditions cannot hold.
-	overwritten overwritten.Writes
+	// recentWrites rejects writes whose preconditions cannot hold.
+	recentWrites overwritten.RecentWrites
 }
 
-func newWriter(c client.Client, cluster string, side results.Side, guard Guard) writer {
-	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: overwritten.New(clock.RealClock{})}
+func newWriter(c client.Client, cluster string, side results.ClusterSide, guard Guard) writer {
+	return writer{client: c, guard: guard, cluster: cluster, side: side, recentWrites: overwritten.NewRecentWrites(clock.RealClock{})}
 }
 
-// begin waits until the write may begin, and then checks that it is allowed. Call the returned function when the write
+// beginWrite waits until the write may begin, and then checks that it is allowed. Call the returned function when the write
 // has ended.
-func (w *writer) begin(ctx context.Context) (func(), error) {
+func (w *writer) beginWrite(ctx context.Context) (func(), error) {
 	end, err := w.concurrency.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("wait for earlier writes to the %s: %w", w.side.Cluster(), err)
+		return nil, fmt.Errorf("wait for earlier writes to the %s: %w", w.side.DisplayName(), err)
 	}
-	if err := w.guard.Held(); err != nil {
+	if err := w.guard.CheckFenceHeld(); err != nil {
 		end()
 		return nil, err
 	}
 	return end, nil
 }
 
-// Behind returns a conflict if this process has replaced the object's state, so that no write that depends on
+// CheckNotOverwritten returns a conflict if this process has replaced the object's state, so that no write that depends on
 // the state can succeed. Call it before the live reads that prove such a write.
-func (w *writer) Behind(obj client.Object) error {
-	return w.overwritten.Check(overwritten.Part{Object: obj.GetUID()}, obj)
+func (w *writer) CheckNotOverwritten(obj client.Object) error {
+	return w.recentWrites.CheckNotReplaced(overwritten.WrittenPart{Object: obj.GetUID()}, obj)
 }
 
-func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error {
-	end, err := w.begin(ctx)
+func (w *writer) createObject(ctx context.Context, by Actor, obj client.Object) error {
+	end, err := w.beginWrite(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if err := w.overwritten.CheckNew(obj); err != nil {
+	if err := w.recentWrites.CheckNotJustCreated(obj); err != nil {
 		return err
 	}
-	err = w.client.Create(ctx, obj, by.owner())
+	err = w.client.Create(ctx, obj, by.fieldOwner())
 	if err == nil {
-		w.overwritten.Created(obj)
+		w.recentWrites.RecordCreation(obj)
 	}
-	return results.Count(w.cluster, w.side, "create", obj, err)
+	return results.CountWrite(w.cluster, w.side, "create", obj, err)
 }
 
-// patch sends the difference between before and after. The API server applies it only if the object
+// patchObject sends the difference between before and after. The API server applies it only if the object
 // still equals before.
-func (w *writer) patch(ctx context.Context, by Actor, before, after client.Object) error {
-	return w.patching(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, precondition.Patch(before), by.owner()) })
+func (w *writer) patchObject(ctx context.Context, by Actor, before, after client.Object) error {
+	return w.sendPatch(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, precondition.ConditionalPatch(before), by.fieldOwner()) })
 }
 
-// patching implements patch. send sends the request.
-func (w *writer) patching(ctx context.Context, verb string, before, after client.Object, send func() error) error {
-	end, err := w.begin(ctx)
+// sendPatch implements patch. send sends the request.
+func (w *writer) sendPatch(ctx context.Context, verb string, before, after client.Object, send func() error) error {
+	end, err := w.beginWrite(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if err := w.Behind(before); err != nil {
+	if err := w.CheckNotOverwritten(before); err != nil {
 		return err
 	}
 	uid, version := before.GetUID(), before.GetResourceVersion()
 	if err = send(); err == nil {
-		w.overwritten.By(overwritten.Part{Object: uid}, version, after.GetResourceVersion())
+		w.recentWrites.RecordWrite(overwritten.WrittenPart{Object: uid}, version, after.GetResourceVersion())
 	}
-	return results.Count(w.cluster, w.side, verb, before, err)
+	return results.CountWrite(w.cluster, w.side, verb, before, err)
 }
 
-// applyStatus sends a server-side apply of a status. Without a UID, it could change another object
+// applyObjectStatus sends a server-side apply of a status. Without a UID, it could change another object
 // with the same name.
-func (w *writer) applyStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
+func (w *writer) applyObjectStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
 	if status.GetUID() == "" {
-		return foreign(status, "an apply needs the object's UID")
+		return newForeignError(status, "an apply needs the object's UID")
 	}
-	end, err := w.begin(ctx)
+	end, err := w.beginWrite(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	applied := overwritten.Part{Object: status.GetUID(), Actor: string(by)}
-	if err := w.overwritten.Check(applied, seen); err != nil {
+	applied := overwritten.WrittenPart{Object: status.GetUID(), Actor: string(by)}
+	if err := w.recentWrites.CheckNotReplaced(applied, seen); err != nil {
 		return err
 	}
-	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), by.owner(), client.ForceOwnership)
+	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), by.fieldOwner(), client.ForceOwnership)
 	if err == nil {
-		w.overwritten.By(applied, seen.GetResourceVersion(), status.GetResourceVersion())
+		w.recentWrites.RecordWrite(applied, seen.GetResourceVersion(), status.GetResourceVersion())
 	}
-	return results.Count(w.cluster, w.side, "apply_status", status, err)
+	return results.CountWrite(w.cluster, w.side, "apply_status", status, err)
 }
 
-func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+func (w *writer) deleteObject(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if obj.GetUID() == "" {
-		return foreign(obj, "a delete needs the object's UID")
+		return newForeignError(obj, "a delete needs the object's UID")
 	}
-	end, err := w.begin(ctx)
+	end, err := w.beginWrite(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if err := w.Behind(obj); err != nil {
+	if err := w.CheckNotOverwritten(obj); err != nil {
 		return err
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid}}, opts...)
 	err = w.client.Delete(ctx, obj, opts...)
 	if err == nil {
-		w.overwritten.By(overwritten.Part{Object: uid}, version, "")
-		w.overwritten.Deleted(obj)
+		w.recentWrites.RecordWrite(overwritten.WrittenPart{Object: uid}, version, "")
+		w.recentWrites.RecordDeletion(obj)
 	}
-	return results.Count(w.cluster, w.side, "delete", obj, err)
+	return results.CountWrite(w.cluster, w.side, "delete", obj, err)
 }

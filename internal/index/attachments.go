@@ -11,18 +11,18 @@ import (
 
 const attachmentsByVolume = "xylem.attachments-by-volume"
 
-// SetupAttachments adds the index to the cache of a member's VolumeAttachments. Call it before
+// SetupAttachmentIndex adds the index to the cache of a member's VolumeAttachments. Call it before
 // the cache starts.
-func SetupAttachments(ctx context.Context, indexer client.FieldIndexer) error {
-	return setup(ctx, indexer, []field{{&storagev1.VolumeAttachment{}, attachmentsByVolume, by(func(a *storagev1.VolumeAttachment) string {
+func SetupAttachmentIndex(ctx context.Context, indexer client.FieldIndexer) error {
+	return addIndexFields(ctx, indexer, []indexField{{&storagev1.VolumeAttachment{}, attachmentsByVolume, indexByKey(func(a *storagev1.VolumeAttachment) string {
 		return ptr.Deref(a.Spec.Source.PersistentVolumeName, "")
 	})}})
 }
 
-// AttachmentsOf returns the VolumeAttachments that name one of the member's PVs.
-func AttachmentsOf(ctx context.Context, r client.Reader, volume string) ([]storagev1.VolumeAttachment, error) {
+// AttachmentsOfVolume returns the VolumeAttachments that name one of the member's PVs.
+func AttachmentsOfVolume(ctx context.Context, r client.Reader, volume string) ([]storagev1.VolumeAttachment, error) {
 	var list storagev1.VolumeAttachmentList
-	if err := r.List(ctx, &list, where{attachmentsByVolume, volume, ""}); err != nil {
+	if err := r.List(ctx, &list, indexSelector{attachmentsByVolume, volume, ""}); err != nil {
 		return nil, fmt.Errorf("list the VolumeAttachments of volume %s: %w", volume, err)
 	}
 	return list.Items, nil

@@ -26,7 +26,7 @@ type Cache struct {
 	indexes map[indexID]fieldIndex
 
 	mu        sync.Mutex
-	informers map[toolscache.SharedIndexInformer]*handlers
+	sharedInformers map[toolscache.SharedIndexInformer]*sharedInformer
 }
 
 type indexID struct {
@@ -36,24 +36,24 @@ type indexID struct {
 
 type fieldIndex struct {
 	extract  client.IndexerFunc
-	sets     uint64 // 0 if each key has its own set
+	setCount     uint64 // 0 if each key has its own set
 	object   client.Object
 	informer toolscache.SharedIndexInformer
 }
 
 // The number of sets of an index in the host and in a member.
-const hostSets, memberSets = 1 << 13, 1 << 9
+const hostSetCount, memberSetCount = 1 << 13, 1 << 9
 
-// setsOf contains the indexes in which few objects have the same key and namespace. A lookup must name the
+// setCounts contains the indexes in which few objects have the same key and namespace. A lookup must name the
 // namespace.
-var setsOf = map[string]uint64{
-	podsByClaim: hostSets, volumesByLeaf: hostSets, volumesByClaim: hostSets, importsByLeaf: hostSets, promisesByClaim: hostSets,
-	volumesByClaimID: memberSets, volumesByRootID: memberSets,
+var setCounts = map[string]uint64{
+	podsByClaim: hostSetCount, volumesByLeaf: hostSetCount, volumesByClaim: hostSetCount, importsByLeaf: hostSetCount, promisesByClaim: hostSetCount,
+	volumesByClaimUID: memberSetCount, volumesByRootUID: memberSetCount,
 }
 
 // NewCache wraps a cache. Add indexes only before it starts.
 func NewCache(c cache.Cache) *Cache {
-	return &Cache{Cache: c, indexes: map[indexID]fieldIndex{}, informers: map[toolscache.SharedIndexInformer]*handlers{}}
+	return &Cache{Cache: c, indexes: map[indexID]fieldIndex{}, sharedInformers: map[toolscache.SharedIndexInformer]*sharedInformer{}}
 }
 
 // IndexField implements client.FieldIndexer.
@@ -63,19 +63,19 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, name string, 
 	default:
 		return c.Cache.IndexField(ctx, obj, name, extract) //nolint:wrapcheck // as without Cache
 	}
-	informer, err := reduced.Informer(ctx, c.Cache, obj, cache.BlockUntilSynced(false))
+	informer, err := reduced.GetSharedInformer(ctx, c.Cache, obj, cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
-	l := fieldIndex{extract, setsOf[name], obj, informer}
+	l := fieldIndex{extract, setCounts[name], obj, informer}
 	c.indexes[indexID{reflect.TypeOf(obj), name}] = l
-	return informer.AddIndexers(toolscache.Indexers{name: l.values}) //nolint:wrapcheck // as without Cache
+	return informer.AddIndexers(toolscache.Indexers{name: l.indexValues}) //nolint:wrapcheck // as without Cache
 }
 
 // List implements client.Reader.
 func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if len(opts) == 1 {
-		if by, ok := opts[0].(where); ok {
+		if by, ok := opts[0].(indexSelector); ok {
 			switch list := list.(type) {
 			case *corev1.PodList:
 				return listByIndex(ctx, c, by, &list.Items)
@@ -94,7 +94,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 func listByIndex[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, c *Cache, by where, into *[]T) error {
+}](ctx context.Context, c *Cache, by indexSelector, into *[]T) error {
 	l, ok := c.indexes[indexID{reflect.TypeFor[P](), by.name}]
 	if !ok {
 		return fmt.Errorf("%T has no index %s", into, by.name)
@@ -108,12 +108,12 @@ func listByIndex[T any, P interface {
 			return &cache.ErrCacheNotStarted{}
 		}
 	}
-	items, err := l.informer.GetIndexer().ByIndex(by.name, l.value(by.namespace, by.key))
+	items, err := l.informer.GetIndexer().ByIndex(by.name, l.indexValue(by.namespace, by.key))
 	if err != nil {
 		return fmt.Errorf("look up %s: %w", by.key, err)
 	}
 	var found []T
-	if l.sets == 0 {
+	if l.setCount == 0 {
 		found = make([]T, 0, len(items))
 	}
 	for _, item := range items {
@@ -121,7 +121,7 @@ func listByIndex[T any, P interface {
 		if !ok {
 			return fmt.Errorf("the cache contains %T", item)
 		}
-		if l.sets == 0 || obj.GetNamespace() == by.namespace && slices.Contains(l.extract(obj), by.key) {
+		if l.setCount == 0 || obj.GetNamespace() == by.namespace && slices.Contains(l.extract(obj), by.key) {
 			found = append(found, *obj)
 		}
 	}
@@ -129,51 +129,51 @@ func listByIndex[T any, P interface {
 	return nil
 }
 
-// where selects the objects with a key in an index, in one namespace or in all. For readers other than Cache,
+// indexSelector selects the objects with a key in an index, in one namespace or in all. For readers other than Cache,
 // it is a field selector.
-type where struct{ name, key, namespace string }
+type indexSelector struct{ name, key, namespace string }
 
 // ApplyToList implements client.ListOption.
-func (w where) ApplyToList(o *client.ListOptions) {
+func (w indexSelector) ApplyToList(o *client.ListOptions) {
 	client.MatchingFields{w.name: w.key}.ApplyToList(o)
 	client.InNamespace(w.namespace).ApplyToList(o)
 	ReadOnly.ApplyToList(o)
 }
 
-var errNotAnObject = errors.New("not an API object")
+var errNotAPIObject = errors.New("not an API object")
 
-// values returns an object's values in the informer's index.
-func (l fieldIndex) values(item any) ([]string, error) {
+// indexValues returns an object's values in the informer's index.
+func (l fieldIndex) indexValues(item any) ([]string, error) {
 	obj, ok := item.(client.Object)
 	if !ok {
-		return nil, errNotAnObject
+		return nil, errNotAPIObject
 	}
 	keys, namespace := l.extract(obj), obj.GetNamespace()
 	values := make([]string, 0, 2*len(keys))
 	for _, key := range keys {
-		values = append(values, l.value(namespace, key))
-		if namespace != "" && l.sets == 0 {
-			values = append(values, l.value("", key)) // for indexes in all namespaces
+		values = append(values, l.indexValue(namespace, key))
+		if namespace != "" && l.setCount == 0 {
+			values = append(values, l.indexValue("", key)) // for indexes in all namespaces
 		}
 	}
 	return values, nil
 }
 
-// value returns the value of a key in the informer's index.
-func (l fieldIndex) value(namespace, key string) string {
-	if l.sets == 0 {
+// indexValue returns the value of a key in the informer's index.
+func (l fieldIndex) indexValue(namespace, key string) string {
+	if l.setCount == 0 {
 		return namespace + "/" + key
 	}
-	set := (maphash.String(seed, namespace) + 31*maphash.String(seed, key)) % l.sets
+	set := (maphash.String(hashSeed, namespace) + 31*maphash.String(hashSeed, key)) % l.setCount
 	return setNames[2*set : 2*set+2]
 }
 
-var seed = maphash.MakeSeed()
+var hashSeed = maphash.MakeSeed()
 
 // setNames contains the names of all sets, of two bytes each.
 var setNames = func() string {
-	names := make([]byte, 0, 2*hostSets)
-	for i := range hostSets {
+	names := make([]byte, 0, 2*hostSetCount)
+	for i := range hostSetCount {
 		names = append(names, byte(i>>8), byte(i))
 	}
 	return string(names)

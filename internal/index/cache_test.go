@@ -58,7 +58,7 @@ func memberCache(t *testing.T, volumes []corev1.PersistentVolume, claims []corev
 		"*v1.Event":                 informerOf(&corev1.EventList{}, &corev1.Event{}),
 	}}
 	c := NewCache(of)
-	if err := SetupMember(t.Context(), c); err != nil {
+	if err := SetupMemberIndexes(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	return c, func() {
@@ -160,21 +160,21 @@ func volumeOf(i int) corev1.PersistentVolume {
 
 // With more volumes than sets, several volumes are in the same set.
 func TestCacheDistinguishesKeysOfOneSet(t *testing.T) {
-	volumes := make([]corev1.PersistentVolume, 0, 2*memberSets)
-	for i := range 2 * memberSets {
+	volumes := make([]corev1.PersistentVolume, 0, 2*memberSetCount)
+	for i := range 2 * memberSetCount {
 		volumes = append(volumes, volumeOf(i))
 	}
 	c, start := memberCache(t, volumes, nil)
 	start()
 	for i := range volumes {
-		for name, look := range map[string]func(context.Context, client.Reader, types.UID) ([]corev1.PersistentVolume, error){"root": VolumesOfRoot, "claim": VolumesForClaim} {
+		for name, look := range map[string]func(context.Context, client.Reader, types.UID) ([]corev1.PersistentVolume, error){"root": LeafVolumesOfRoot, "claim": LeafVolumesOfClaim} {
 			found, err := look(t.Context(), c, types.UID(fmt.Sprintf("%s-%d", name, i)))
 			if err != nil || len(found) != 1 || found[0].Name != volumes[i].Name {
 				t.Fatalf("%s %d: found %d volumes, %v", name, i, len(found), err)
 			}
 		}
 	}
-	if found, err := VolumesOfRoot(t.Context(), c, "another"); err != nil || len(found) != 0 {
+	if found, err := LeafVolumesOfRoot(t.Context(), c, "another"); err != nil || len(found) != 0 {
 		t.Errorf("found %d volumes, %v", len(found), err)
 	}
 }
@@ -186,7 +186,7 @@ func TestCacheLooksUpInNamespaces(t *testing.T) {
 	c, start := memberCache(t, nil, []corev1.PersistentVolumeClaim{copyIn("shop"), copyIn("other")})
 	start()
 	for namespace, want := range map[string]int{"": 2, "shop": 1, "third": 0} {
-		if found, err := claims(t.Context(), c, where{copiesByVolume, "pv", namespace}); err != nil || len(found) != want {
+		if found, err := listClaims(t.Context(), c, indexSelector{copiesByVolume, "pv", namespace}); err != nil || len(found) != want {
 			t.Errorf("in namespace %q: found %d claims, %v, want %d", namespace, len(found), err, want)
 		}
 	}
@@ -195,10 +195,10 @@ func TestCacheLooksUpInNamespaces(t *testing.T) {
 func TestCacheBeforeItStarts(t *testing.T) {
 	c, _ := memberCache(t, []corev1.PersistentVolume{volumeOf(0)}, nil)
 	var notStarted *cache.ErrCacheNotStarted
-	if _, err := VolumesOfRoot(t.Context(), c, "root-0"); !errors.As(err, &notStarted) {
+	if _, err := LeafVolumesOfRoot(t.Context(), c, "root-0"); !errors.As(err, &notStarted) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := volumes(t.Context(), c, where{"unknown", "key", ""}); err == nil {
+	if _, err := listVolumes(t.Context(), c, indexSelector{"unknown", "key", ""}); err == nil {
 		t.Error("a lookup in an unknown index succeeded")
 	}
 }
@@ -209,7 +209,7 @@ func TestCacheAllocations(t *testing.T) {
 	start()
 	const most = 8
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := VolumesOfRoot(t.Context(), c, "root-0"); err != nil {
+		if _, err := LeafVolumesOfRoot(t.Context(), c, "root-0"); err != nil {
 			t.Fatal(err)
 		}
 	}); n > most {

@@ -13,24 +13,24 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ending is the name of the index of ending claims, volumes and Pods, which are few. In the host's
+// endingIndex is the name of the index of ending claims, volumes and Pods, which are few. In the host's
 // cache, the key is the member that an object concerns. In a member's cache, the only key is
 // leaves.
 const (
-	ending = "xylem.ending"
-	leaves = "leaves"
+	endingIndex = "xylem.ending"
+	endingLeavesKey = "leaves"
 )
 
-// Ending contains objects that are being deleted or reclaimed.
-type Ending struct {
+// EndingObjects contains objects that are being deleted or reclaimed.
+type EndingObjects struct {
 	Claims  []corev1.PersistentVolumeClaim
 	Volumes []corev1.PersistentVolume
 	Pods    []corev1.Pod
 }
 
-// EndsSince returns when a claim, a volume or a Pod began to end, or nil if it is not ending. A
+// EndingSince returns when a claim, a volume or a Pod began to end, or nil if it is not ending. A
 // volume with policy Delete begins to end when it becomes Released or Failed.
-func EndsSince(obj client.Object) *metav1.Time {
+func EndingSince(obj client.Object) *metav1.Time {
 	if at := obj.GetDeletionTimestamp(); at != nil {
 		return at
 	}
@@ -41,59 +41,59 @@ func EndsSince(obj client.Object) *metav1.Time {
 	return nil
 }
 
-// EndingIn returns the host objects that are ending: the claims, volumes and promises of a cluster,
+// EndingHostObjects returns the host objects that are ending: the claims, volumes and promises of a cluster,
 // and the Pods on its node.
-func EndingIn(ctx context.Context, r client.Reader, clusterID, node string) (Ending, error) {
-	return endingAt(ctx, r, clusterID, node)
+func EndingHostObjects(ctx context.Context, r client.Reader, clusterID, node string) (EndingObjects, error) {
+	return listEndingObjects(ctx, r, clusterID, node)
 }
 
-// EndingLeaves returns the objects in a member's cache that are ending.
-func EndingLeaves(ctx context.Context, r client.Reader) (Ending, error) {
-	return endingAt(ctx, r, leaves, leaves)
+// EndingLeafObjects returns the objects in a member's cache that are ending.
+func EndingLeafObjects(ctx context.Context, r client.Reader) (EndingObjects, error) {
+	return listEndingObjects(ctx, r, endingLeavesKey, endingLeavesKey)
 }
 
-func endingAt(ctx context.Context, r client.Reader, storage, pods string) (Ending, error) {
+func listEndingObjects(ctx context.Context, r client.Reader, storage, pods string) (EndingObjects, error) {
 	var claims corev1.PersistentVolumeClaimList
 	var volumes corev1.PersistentVolumeList
 	var podList corev1.PodList
 	list := func(into client.ObjectList, kind, of string) error {
-		if err := r.List(ctx, into, where{ending, of, ""}); err != nil {
+		if err := r.List(ctx, into, indexSelector{endingIndex, of, ""}); err != nil {
 			return fmt.Errorf("list the %s that are being deleted or reclaimed: %w", kind, err)
 		}
 		return nil
 	}
 	err := errors.Join(list(&claims, "claims", storage), list(&volumes, "volumes", storage), list(&podList, "Pods", pods))
-	return Ending{Claims: claims.Items, Volumes: volumes.Items, Pods: podList.Items}, err
+	return EndingObjects{Claims: claims.Items, Volumes: volumes.Items, Pods: podList.Items}, err
 }
 
-// endings returns an index of ending objects for each kind. where returns an object's key.
-func endings(where func(client.Object) string) []field {
+// endingIndexFields returns an index of ending objects for each kind. where returns an object's key.
+func endingIndexFields(where func(client.Object) string) []indexField {
 	extract := func(obj client.Object) []string {
-		if EndsSince(obj) == nil {
+		if EndingSince(obj) == nil {
 			return nil
 		}
-		return nonEmpty(where(obj))
+		return nonEmptyKeys(where(obj))
 	}
-	return []field{
-		{&corev1.Pod{}, ending, extract},
-		{&corev1.PersistentVolumeClaim{}, ending, extract},
-		{&corev1.PersistentVolume{}, ending, extract},
+	return []indexField{
+		{&corev1.Pod{}, endingIndex, extract},
+		{&corev1.PersistentVolumeClaim{}, endingIndex, extract},
+		{&corev1.PersistentVolume{}, endingIndex, extract},
 	}
 }
 
-// place returns the member that a host object concerns: a Pod's node, or the cluster of a claim, a
+// concernedMember returns the member that a host object concerns: a Pod's node, or the cluster of a claim, a
 // volume, or a promise without a disk.
-func place(obj client.Object) string {
+func concernedMember(obj client.Object) string {
 	switch obj := obj.(type) {
 	case *corev1.Pod:
 		return obj.Spec.NodeName
 	case *corev1.PersistentVolumeClaim:
 		return obj.Annotations[v1alpha1.AnnotationPlacedIn]
 	case *corev1.PersistentVolume:
-		if hostpv.IsUnfulfilled(obj) {
+		if hostpv.IsUnfulfilledPromise(obj) {
 			return obj.Labels[v1alpha1.LabelClusterID]
 		}
-		cluster, _, _, _ := hostpv.LeafOf(obj)
+		cluster, _, _, _ := hostpv.LeafOfHostVolume(obj)
 		return cluster
 	}
 	return ""

@@ -42,14 +42,14 @@ func TestEndsSince(t *testing.T) {
 		"a claim that is being deleted": {&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, &now},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, EndsSince(tc.obj)); diff != "" {
+			if diff := cmp.Diff(tc.want, EndingSince(tc.obj)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// TestPlace checks that place returns the keys by which EndingIn looks up each kind.
+// TestPlace checks that place returns the keys by which EndingHostObjects looks up each kind.
 func TestPlace(t *testing.T) {
 	in := mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "host"}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid",
@@ -58,10 +58,10 @@ func TestPlace(t *testing.T) {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d"}}}}
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "pod-uid"}, Spec: corev1.PodSpec{NodeName: in.NodeName}}
-	host := hostpv.Mirror(leaf, claim, corev1.PersistentVolumeReclaimDelete, in)
-	promise := hostpv.PromiseFor(claim, class)
-	had := hostpv.WithMember(promise, in, pod)
-	fulfilled := hostpv.Fulfil(had, leaf, corev1.PersistentVolumeReclaimDelete, in)
+	host := hostpv.TranslateVolume(leaf, claim, corev1.PersistentVolumeReclaimDelete, in)
+	promise := hostpv.NewPromiseFor(claim, class)
+	had := hostpv.PromiseWithMember(promise, in, pod)
+	fulfilled := hostpv.FulfillPromise(had, leaf, corev1.PersistentVolumeReclaimDelete, in)
 	forged := host.DeepCopy()
 	forged.Labels[v1alpha1.LabelClusterID] = "id-two"
 	for name, tc := range map[string]struct {
@@ -79,7 +79,7 @@ func TestPlace(t *testing.T) {
 		"another kind":                                        {class, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := place(tc.obj); got != tc.want {
+			if got := concernedMember(tc.obj); got != tc.want {
 				t.Errorf("place is %q, want %q", got, tc.want)
 			}
 		})

@@ -15,39 +15,39 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Find reads one object. It returns nil if the object does not exist, or if the key has no name.
-func Find[T any, P interface {
+// FindObject reads one object. It returns nil if the object does not exist, or if the key has no name.
+func FindObject[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, r client.Reader, key types.NamespacedName) (P, error) {
 	object := P(new(T))
-	found, err := Get(ctx, r, key, object)
+	found, err := GetIfExists(ctx, r, key, object)
 	if !found {
 		return nil, err
 	}
 	return object, nil
 }
 
-// Leaf reads one object from a member like Find, and also returns its origin. It returns nil if the
+// FindStamped reads one object from a member like Find, and also returns its origin. It returns nil if the
 // object does not exist or lacks this host's stamp.
-func Leaf[T any, P interface {
+func FindStamped[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, r client.Reader, hostID string, key types.NamespacedName) (P, mirror.Origin, error) {
-	leaf, err := Find[T, P](ctx, r, key)
+	leaf, err := FindObject[T, P](ctx, r, key)
 	if leaf == nil {
 		return nil, mirror.Origin{}, err
 	}
-	origin, ours := mirror.OriginIn(hostID, leaf)
+	origin, ours := mirror.LeafOriginFromHost(hostID, leaf)
 	if !ours {
 		return nil, mirror.Origin{}, nil
 	}
 	return leaf, origin, nil
 }
 
-// Get reads one object like Find. It returns false if the object does not exist, or if the key has
+// GetIfExists reads one object like Find. It returns false if the object does not exist, or if the key has
 // no name.
-func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+func GetIfExists(ctx context.Context, r client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
 	if key.Name == "" {
 		return false, nil
 	}
@@ -62,15 +62,15 @@ func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into cl
 	return true, nil
 }
 
-// Named returns the key of the cluster-scoped object with the given name.
-func Named(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+// ClusterScopedKey returns the key of the cluster-scoped object with the given name.
+func ClusterScopedKey(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 
 // VolumeOf returns the host PV to which a claim is bound, or nil.
 func VolumeOf(ctx context.Context, r client.Reader, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	if claim.Status.Phase != corev1.ClaimBound {
 		return nil, nil //nolint:nilnil // absence is an answer, as with Find
 	}
-	pv, err := Find[corev1.PersistentVolume](ctx, r, Named(claim.Spec.VolumeName))
+	pv, err := FindObject[corev1.PersistentVolume](ctx, r, ClusterScopedKey(claim.Spec.VolumeName))
 	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
 		return nil, err
 	}

@@ -24,43 +24,43 @@ func (c *Cache) GetInformer(ctx context.Context, kind client.Object, opts ...cac
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := c.informers[informer]; h != nil {
+	if h := c.sharedInformers[informer]; h != nil {
 		return h, nil
 	}
-	h := &handlers{SharedIndexInformer: informer}
-	if h.shared, err = informer.AddEventHandler(h); err != nil {
+	h := &sharedInformer{SharedIndexInformer: informer}
+	if h.registration, err = informer.AddEventHandler(h); err != nil {
 		return nil, fmt.Errorf("add a handler for %T: %w", kind, err)
 	}
-	c.informers[informer] = h
+	c.sharedInformers[informer] = h
 	return h, nil
 }
 
-// handlers is an informer whose handlers share one listener. client-go gives each handler a listener with two
+// sharedInformer is an informer whose handlers share one listener. client-go gives each handler a listener with two
 // goroutines and a buffer that never shrinks. After a start, this buffer may contain all objects. A member
 // has forty handlers.
-type handlers struct {
+type sharedInformer struct {
 	toolscache.SharedIndexInformer
-	shared toolscache.ResourceEventHandlerRegistration
+	registration toolscache.ResourceEventHandlerRegistration
 
 	mu    sync.RWMutex
-	added []*registered
+	handlers []*registeredHandler
 }
 
-// registered is one handler. It has received the initial list when the shared listener has.
-type registered struct {
+// registeredHandler is one handler. It has received the initial list when the shared listener has.
+type registeredHandler struct {
 	toolscache.ResourceEventHandlerRegistration
 	toolscache.ResourceEventHandler
 }
 
 // AddEventHandler adds a handler, and calls it for each existing object.
-func (h *handlers) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (h *sharedInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	if h.IsStopped() {
 		return nil, errors.New("the informer has stopped")
 	}
-	r := &registered{h.shared, handler}
+	r := &registeredHandler{h.registration, handler}
 	h.mu.Lock()
 	defer h.mu.Unlock() // events wait until the handler has received the existing objects
-	h.added = append(h.added, r)
+	h.handlers = append(h.handlers, r)
 	for _, item := range h.GetIndexer().List() {
 		handler.OnAdd(item, true)
 	}
@@ -68,7 +68,7 @@ func (h *handlers) AddEventHandler(handler toolscache.ResourceEventHandler) (too
 }
 
 // AddEventHandlerWithOptions works like AddEventHandler.
-func (h *handlers) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+func (h *sharedInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	if options.ResyncPeriod != nil {
 		return h.SharedIndexInformer.AddEventHandlerWithOptions(handler, options) //nolint:wrapcheck // as without Cache
 	}
@@ -76,34 +76,34 @@ func (h *handlers) AddEventHandlerWithOptions(handler toolscache.ResourceEventHa
 }
 
 // RemoveEventHandler removes a handler.
-func (h *handlers) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
-	r, ok := handle.(*registered)
+func (h *sharedInformer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
+	r, ok := handle.(*registeredHandler)
 	if !ok {
 		return h.SharedIndexInformer.RemoveEventHandler(handle) //nolint:wrapcheck // as without Cache
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.added = slices.DeleteFunc(h.added, func(other *registered) bool { return other == r })
+	h.handlers = slices.DeleteFunc(h.handlers, func(other *registeredHandler) bool { return other == r })
 	return nil
 }
 
 // OnAdd implements toolscache.ResourceEventHandler.
-func (h *handlers) OnAdd(obj any, isInInitialList bool) {
-	h.each(func(r *registered) { r.OnAdd(obj, isInInitialList) })
+func (h *sharedInformer) OnAdd(obj any, isInInitialList bool) {
+	h.forEachHandler(func(r *registeredHandler) { r.OnAdd(obj, isInInitialList) })
 }
 
 // OnUpdate implements toolscache.ResourceEventHandler.
-func (h *handlers) OnUpdate(before, after any) {
-	h.each(func(r *registered) { r.OnUpdate(before, after) })
+func (h *sharedInformer) OnUpdate(before, after any) {
+	h.forEachHandler(func(r *registeredHandler) { r.OnUpdate(before, after) })
 }
 
 // OnDelete implements toolscache.ResourceEventHandler.
-func (h *handlers) OnDelete(obj any) { h.each(func(r *registered) { r.OnDelete(obj) }) }
+func (h *sharedInformer) OnDelete(obj any) { h.forEachHandler(func(r *registeredHandler) { r.OnDelete(obj) }) }
 
-func (h *handlers) each(call func(*registered)) {
+func (h *sharedInformer) forEachHandler(call func(*registeredHandler)) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	for _, r := range h.added {
+	for _, r := range h.handlers {
 		call(r)
 	}
 }

@@ -13,13 +13,13 @@ import (
 // which terminates a process that changes a cached object.
 const ReadOnly = client.UnsafeDisableDeepCopy
 
-type field struct {
+type indexField struct {
 	object  client.Object
 	name    string
 	extract client.IndexerFunc
 }
 
-func setup(ctx context.Context, indexer client.FieldIndexer, fields []field) error {
+func addIndexFields(ctx context.Context, indexer client.FieldIndexer, fields []indexField) error {
 	for _, f := range fields {
 		if err := indexer.IndexField(ctx, f.object, f.name, f.extract); err != nil {
 			return fmt.Errorf("index %s: %w", f.name, err)
@@ -28,8 +28,8 @@ func setup(ctx context.Context, indexer client.FieldIndexer, fields []field) err
 	return nil
 }
 
-// on indexes a kind by several keys.
-func on[T client.Object](keys func(T) []string) client.IndexerFunc {
+// indexByKeys indexes a kind by several keys.
+func indexByKeys[T client.Object](keys func(T) []string) client.IndexerFunc {
 	return func(obj client.Object) []string {
 		typed, ok := obj.(T)
 		if !ok {
@@ -39,19 +39,19 @@ func on[T client.Object](keys func(T) []string) client.IndexerFunc {
 	}
 }
 
-// by indexes a kind by one key. It skips objects without a key.
-func by[T client.Object](key func(T) string) client.IndexerFunc {
-	return on(func(obj T) []string { return nonEmpty(key(obj)) })
+// indexByKey indexes a kind by one key. It skips objects without a key.
+func indexByKey[T client.Object](key func(T) string) client.IndexerFunc {
+	return indexByKeys(func(obj T) []string { return nonEmptyKeys(key(obj)) })
 }
 
-func nonEmpty(key string) []string {
+func nonEmptyKeys(key string) []string {
 	if key == "" {
 		return nil
 	}
 	return []string{key}
 }
 
-func claims(ctx context.Context, r client.Reader, by where) ([]corev1.PersistentVolumeClaim, error) {
+func listClaims(ctx context.Context, r client.Reader, by indexSelector) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
 	if err := r.List(ctx, &list, by); err != nil {
 		return nil, fmt.Errorf("list PersistentVolumeClaims: %w", err)
@@ -59,7 +59,7 @@ func claims(ctx context.Context, r client.Reader, by where) ([]corev1.Persistent
 	return list.Items, nil
 }
 
-func pods(ctx context.Context, r client.Reader, by where) ([]corev1.Pod, error) {
+func listPods(ctx context.Context, r client.Reader, by indexSelector) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.List(ctx, &list, by); err != nil {
 		return nil, fmt.Errorf("list Pods: %w", err)
@@ -67,7 +67,7 @@ func pods(ctx context.Context, r client.Reader, by where) ([]corev1.Pod, error) 
 	return list.Items, nil
 }
 
-func volumes(ctx context.Context, r client.Reader, by where) ([]corev1.PersistentVolume, error) {
+func listVolumes(ctx context.Context, r client.Reader, by indexSelector) ([]corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
 	if err := r.List(ctx, &list, by); err != nil {
 		return nil, fmt.Errorf("list PersistentVolumes: %w", err)

@@ -18,33 +18,33 @@ import (
 // does: a snapshot-controller keeps the VolumeSnapshot, and a provisioner the claim that it clones. A
 // claim that is being deleted never gets a disk. waiting are the claims whose volume may still be created
 // from this source, or from any source in the namespace. r reads their promises.
-func ClaimsToFill(ctx context.Context, r client.Reader, waiting []corev1.PersistentVolumeClaim, source datasource.Source, uid types.UID) ([]corev1.PersistentVolumeClaim, error) {
+func ClaimsToFill(ctx context.Context, r client.Reader, waiting []corev1.PersistentVolumeClaim, source datasource.DataSource, uid types.UID) ([]corev1.PersistentVolumeClaim, error) {
 	var empty []corev1.PersistentVolumeClaim
 	for i := range waiting {
 		claim := &waiting[i]
-		record, recorded := datasource.RecordOf(claim)
-		if waitingSource(claim) != source.Key() || !recorded || record.UID != uid || claim.DeletionTimestamp != nil || claim.Spec.VolumeName == "" {
+		record, recorded := datasource.DataSourceRecordOf(claim)
+		if unfilledSourceKey(claim) != source.IndexKey() || !recorded || record.UID != uid || claim.DeletionTimestamp != nil || claim.Spec.VolumeName == "" {
 			continue
 		}
-		volume, err := Find[corev1.PersistentVolume](ctx, r, Named(claim.Spec.VolumeName))
+		volume, err := FindObject[corev1.PersistentVolume](ctx, r, ClusterScopedKey(claim.Spec.VolumeName))
 		if err != nil {
 			return nil, err
 		}
-		if volume == nil || hostpv.IsUnfulfilled(volume) {
+		if volume == nil || hostpv.IsUnfulfilledPromise(volume) {
 			empty = append(empty, *claim)
 		}
 	}
 	return empty, nil
 }
 
-// LiveClaimsFrom returns a namespace's claims whose volume may still be created from any source. r bypasses
+// LiveUnfilledClaims returns a namespace's claims whose volume may still be created from any source. r bypasses
 // caches.
-func LiveClaimsFrom(ctx context.Context, r client.Reader, namespace string) ([]corev1.PersistentVolumeClaim, error) {
+func LiveUnfilledClaims(ctx context.Context, r client.Reader, namespace string) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
 	var found []corev1.PersistentVolumeClaim
-	err := Pages(ctx, r, &list, func() {
+	err := ListPages(ctx, r, &list, func() {
 		for i := range list.Items {
-			if waitingSource(&list.Items[i]) != "" {
+			if unfilledSourceKey(&list.Items[i]) != "" {
 				found = append(found, list.Items[i])
 			}
 		}
@@ -55,8 +55,8 @@ func LiveClaimsFrom(ctx context.Context, r client.Reader, namespace string) ([]c
 	return found, nil
 }
 
-// Names returns the kind and name of each claim, for messages.
-func Names(claims []corev1.PersistentVolumeClaim) []string {
+// DescribeClaims returns the kind and name of each claim, for messages.
+func DescribeClaims(claims []corev1.PersistentVolumeClaim) []string {
 	var names []string
 	for i := range claims {
 		names = append(names, fmt.Sprintf("claim %q", claims[i].Name))

@@ -11,9 +11,9 @@ import (
 // a page of this size, and a fast one takes a tenth of a second.
 const pageSize = 500
 
-// Pages lists live, page by page, and calls page for each page. All pages show the same state of
+// ListPages lists live, page by page, and calls page for each page. All pages show the same state of
 // the cluster. If a page fails, or the state has expired, Pages returns an error.
-func Pages(ctx context.Context, r client.Reader, list client.ObjectList, page func(), opts ...client.ListOption) error {
+func ListPages(ctx context.Context, r client.Reader, list client.ObjectList, page func(), opts ...client.ListOption) error {
 	next := ""
 	for {
 		// The caller may keep a page's items, so do not decode the next page into them.

@@ -13,18 +13,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 )
 
-// populators are the VolumePopulators of a cluster, by which populators declare the kinds that they
+// populatorListKind are the VolumePopulators of a cluster, by which populators declare the kinds that they
 // handle (github.com/kubernetes-csi/volume-data-source-validator). Few clusters serve them.
-var populators = schema.GroupVersionKind{Group: "populator.storage.k8s.io", Version: "v1beta1", Kind: "VolumePopulatorList"}
+var populatorListKind = schema.GroupVersionKind{Group: "populator.storage.k8s.io", Version: "v1beta1", Kind: "VolumePopulatorList"}
 
-// Populated reports whether a populator of the host handles a kind of data source that no provisioner does.
+// HasPopulator reports whether a populator of the host handles a kind of data source that no provisioner does.
 // The populator then binds the claim to the volume of another claim, so no member needs to create it.
-func Populated(ctx context.Context, live client.Reader, source datasource.Source) (bool, error) {
-	if source.Placed() {
+func HasPopulator(ctx context.Context, live client.Reader, source datasource.DataSource) (bool, error) {
+	if source.IsInOneMember() {
 		return false, nil
 	}
 	var list unstructured.UnstructuredList
-	list.SetGroupVersionKind(populators)
+	list.SetGroupVersionKind(populatorListKind)
 	switch err := live.List(ctx, &list); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		return false, nil // the host does not serve them, or an earlier role does not allow this

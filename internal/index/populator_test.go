@@ -44,7 +44,7 @@ func TestPopulated(t *testing.T) {
 		"the host does not respond":                    {live: populatorsOf{err: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Populated(t.Context(), tc.live, datasource.Source{Group: image.Group, Kind: image.Kind, Name: "disk"})
+			got, err := HasPopulator(t.Context(), tc.live, datasource.DataSource{Group: image.Group, Kind: image.Kind, Name: "disk"})
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v, want %t, %v", got, err, tc.want, tc.err)
 			}

@@ -15,10 +15,10 @@ func TestSourceWhileSnapshotsAreUnknown(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{}
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "nightly"}
 	unknown := errors.New("not known yet")
-	if _, err := Source(t.Context(), nil, nil, func() (bool, error) { return false, unknown }, claim); !errors.Is(err, unknown) {
+	if _, err := ReadDataSource(t.Context(), nil, nil, func() (bool, error) { return false, unknown }, claim); !errors.Is(err, unknown) {
 		t.Errorf("got %v", err)
 	}
-	if s, err := Source(t.Context(), nil, nil, func() (bool, error) { return false, nil }, claim); err != nil || !s.Unserved {
+	if s, err := ReadDataSource(t.Context(), nil, nil, func() (bool, error) { return false, nil }, claim); err != nil || !s.Unserved {
 		t.Errorf("got %+v, %v, want a source that is not served", s, err)
 	}
 }

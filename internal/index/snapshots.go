@@ -13,22 +13,22 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-const snapshotsByRootID = "xylem.snapshots-by-root-uid"
+const snapshotsByRootUID = "xylem.snapshots-by-root-uid"
 
-// SetupSnapshots adds the indexes to the cache of a member's snapshots. Call it before the cache
+// SetupSnapshotIndexes adds the indexes to the cache of a member's snapshots. Call it before the cache
 // starts.
-func SetupSnapshots(ctx context.Context, indexer client.FieldIndexer) error {
-	root := func(obj client.Object) []string { return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationRootUID]) }
-	return setup(ctx, indexer, []field{
-		{&snapshotv1.VolumeSnapshot{}, snapshotsByRootID, root},
-		{&snapshotv1.VolumeSnapshotContent{}, snapshotsByRootID, root},
+func SetupSnapshotIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	root := func(obj client.Object) []string { return nonEmptyKeys(obj.GetAnnotations()[v1alpha1.AnnotationRootUID]) }
+	return addIndexFields(ctx, indexer, []indexField{
+		{&snapshotv1.VolumeSnapshot{}, snapshotsByRootUID, root},
+		{&snapshotv1.VolumeSnapshotContent{}, snapshotsByRootUID, root},
 	})
 }
 
 // LeafSnapshotsOf returns the member's VolumeSnapshots that are stamped with a root UID.
 func LeafSnapshotsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
-	if err := r.List(ctx, &list, where{snapshotsByRootID, string(root), ""}); err != nil {
+	if err := r.List(ctx, &list, indexSelector{snapshotsByRootUID, string(root), ""}); err != nil {
 		return nil, fmt.Errorf("list the leaf snapshots of %s: %w", root, err)
 	}
 	return list.Items, nil
@@ -37,7 +37,7 @@ func LeafSnapshotsOf(ctx context.Context, r client.Reader, root types.UID) ([]sn
 // LeafContentsOf returns the member's contents that are stamped with a root UID.
 func LeafContentsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshotContent, error) {
 	var list snapshotv1.VolumeSnapshotContentList
-	if err := r.List(ctx, &list, where{snapshotsByRootID, string(root), ""}); err != nil {
+	if err := r.List(ctx, &list, indexSelector{snapshotsByRootUID, string(root), ""}); err != nil {
 		return nil, fmt.Errorf("list the leaf contents of %s: %w", root, err)
 	}
 	return list.Items, nil
@@ -58,37 +58,37 @@ func SnapshotsOfClaim(ctx context.Context, r client.Reader, claim types.Namespac
 	return found, nil
 }
 
-// SnapshotsIn returns the host contents whose snapshot is, or may be, in a cluster.
-func SnapshotsIn(ctx context.Context, r client.Reader, clusterID string) ([]snapshotv1.VolumeSnapshotContent, error) {
-	all, err := OwnContents(ctx, r)
+// HostContentsIn returns the host contents whose snapshot is, or may be, in a cluster.
+func HostContentsIn(ctx context.Context, r client.Reader, clusterID string) ([]snapshotv1.VolumeSnapshotContent, error) {
+	all, err := OwnHostContents(ctx, r)
 	var found []snapshotv1.VolumeSnapshotContent
 	for i := range all {
-		if snapshot.PlacedIn(&all[i]) == clusterID {
+		if snapshot.ContentPlacedIn(&all[i]) == clusterID {
 			found = append(found, all[i])
 		}
 	}
 	return found, err
 }
 
-// OwnContents returns the host contents that have Xylem's driver.
-func OwnContents(ctx context.Context, r client.Reader) ([]snapshotv1.VolumeSnapshotContent, error) {
+// OwnHostContents returns the host contents that have Xylem's driver.
+func OwnHostContents(ctx context.Context, r client.Reader) ([]snapshotv1.VolumeSnapshotContent, error) {
 	var list snapshotv1.VolumeSnapshotContentList
 	if err := r.List(ctx, &list, ReadOnly); err != nil {
 		return nil, fmt.Errorf("list VolumeSnapshotContents: %w", err)
 	}
 	var found []snapshotv1.VolumeSnapshotContent
 	for i := range list.Items {
-		if snapshot.Own(&list.Items[i]) {
+		if snapshot.IsXylemContent(&list.Items[i]) {
 			found = append(found, list.Items[i])
 		}
 	}
 	return found, nil
 }
 
-// LiveSnapshot reads a VolumeSnapshot as evidence. LiveSnapshot lists by name, because an API
+// ReadLiveSnapshot reads a VolumeSnapshot as evidence. ReadLiveSnapshot lists by name, because an API
 // server that does not serve snapshots responds to a get with NotFound, as if the snapshot were
-// missing. A list fails instead. LiveContent does the same.
-func LiveSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName) (*snapshotv1.VolumeSnapshot, error) {
+// missing. A list fails instead. ReadLiveContent does the same.
+func ReadLiveSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName) (*snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
 	if key.Name == "" {
 		return nil, errors.New("read VolumeSnapshot: the name is empty")
@@ -102,8 +102,8 @@ func LiveSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName
 	return &list.Items[0], nil
 }
 
-// LiveContent reads a VolumeSnapshotContent as evidence.
-func LiveContent(ctx context.Context, r client.Reader, name string) (*snapshotv1.VolumeSnapshotContent, error) {
+// ReadLiveContent reads a VolumeSnapshotContent as evidence.
+func ReadLiveContent(ctx context.Context, r client.Reader, name string) (*snapshotv1.VolumeSnapshotContent, error) {
 	var list snapshotv1.VolumeSnapshotContentList
 	if name == "" {
 		return nil, errors.New("read VolumeSnapshotContent: the name is empty")

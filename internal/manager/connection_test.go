@@ -41,7 +41,7 @@ func TestRenewalsHaveTheirOwnConnection(t *testing.T) {
 	if again := connectionOf(rest.CopyConfig(config)); again != lists {
 		t.Fatalf("clients do not share a connection: %s and %s", lists, again)
 	}
-	if renewals := connectionOf(ownConnection(config)); renewals == lists {
+	if renewals := connectionOf(dedicatedConnectionConfig(config)); renewals == lists {
 		t.Error("renewals share the connection of the lists")
 	}
 }

@@ -25,27 +25,27 @@ import (
 // its node.
 type hostPods struct {
 	pods  *reduced.ListWatch
-	again func() // lists all Pods again
+	listAgain func() // lists all Pods again
 
 	mu sync.Mutex
-	// virtual contains the names of virtual nodes, and others contains the names of the nodes whose Pods
+	// virtualNodes contains the names of virtual nodes, and others contains the names of the nodes whose Pods
 	// were reduced.
-	virtual, others sets.Set[string]
+	virtualNodes, otherNodes sets.Set[string]
 }
 
 func newHostPods() *hostPods {
 	pods := &reduced.ListWatch{}
-	return &hostPods{pods: pods, again: pods.ListAgain, virtual: sets.New[string](), others: sets.New[string]()}
+	return &hostPods{pods: pods, listAgain: pods.ListAgain, virtualNodes: sets.New[string](), otherNodes: sets.New[string]()}
 }
 
-// prepare reads which virtual nodes exist, so that the first list of Pods is not repeated.
-func (p *hostPods) prepare(ctx context.Context, live client.Reader) error {
+// readVirtualNodes reads which virtual nodes exist, so that the first list of Pods is not repeated.
+func (p *hostPods) readVirtualNodes(ctx context.Context, live client.Reader) error {
 	var registrations v1alpha1.ClusterRegistrationList
 	if err := live.List(ctx, &registrations); err != nil {
 		return fmt.Errorf("list the registrations: %w", err)
 	}
 	for i := range registrations.Items {
-		p.virtual.Insert(registrations.Items[i].NodeName())
+		p.virtualNodes.Insert(registrations.Items[i].NodeName())
 	}
 	// A Node may outlive its registration.
 	var left corev1.NodeList
@@ -53,7 +53,7 @@ func (p *hostPods) prepare(ctx context.Context, live client.Reader) error {
 		return fmt.Errorf("list the virtual nodes: %w", err)
 	}
 	for i := range left.Items {
-		p.virtual.Insert(left.Items[i].Name)
+		p.virtualNodes.Insert(left.Items[i].Name)
 	}
 	return nil
 }
@@ -67,9 +67,9 @@ func (p *hostPods) newInformer(from toolscache.ListerWatcher, object runtime.Obj
 	return toolscache.NewSharedIndexInformer(from, object, resync, indexers)
 }
 
-// learn is the cache transform of registrations. Usually, a registration's node does not exist yet. If Pods were
+// transformRegistration is the cache transform of registrations. Usually, a registration's node does not exist yet. If Pods were
 // bound to it already, because they named it themselves, the cache lists all Pods again.
-func (p *hostPods) learn(obj any) (any, error) {
+func (p *hostPods) transformRegistration(obj any) (any, error) {
 	registration, ok := obj.(*v1alpha1.ClusterRegistration)
 	if !ok {
 		return obj, nil
@@ -77,45 +77,45 @@ func (p *hostPods) learn(obj any) (any, error) {
 	registration.ManagedFields = nil
 	name := registration.NodeName()
 	p.mu.Lock()
-	p.virtual.Insert(name)
-	missing := p.others.Has(name)
-	p.others.Delete(name)
+	p.virtualNodes.Insert(name)
+	missing := p.otherNodes.Has(name)
+	p.otherNodes.Delete(name)
 	p.mu.Unlock()
 	if missing {
-		p.again()
+		p.listAgain()
 	}
 	return registration, nil
 }
 
-// reduce returns what the cache keeps of a Pod, or nil.
-func (p *hostPods) reduce(obj any) (any, error) {
+// reducePod returns what the cache keeps of a Pod, or nil.
+func (p *hostPods) reducePod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
 	}
-	if pod.Spec.NodeName == "" || marked(pod) || p.isVirtual(pod.Spec.NodeName) {
+	if pod.Spec.NodeName == "" || isMarkedByXylem(pod) || p.isVirtualNode(pod.Spec.NodeName) {
 		return pod, nil
 	}
-	if len(podspec.ClaimNames(pod)) == 0 {
+	if len(podspec.ClaimNamesOfPod(pod)) == 0 {
 		return nil, nil //nolint:nilnil // the cache does not keep it
 	}
-	return usingClaims(pod), nil
+	return reduceToClaims(pod), nil
 }
 
-func (p *hostPods) isVirtual(node string) bool {
+func (p *hostPods) isVirtualNode(node string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.virtual.Has(node) {
+	if p.virtualNodes.Has(node) {
 		return true
 	}
-	if !p.others.Has(node) {
-		p.others.Insert(strings.Clone(node))
+	if !p.otherNodes.Has(node) {
+		p.otherNodes.Insert(strings.Clone(node))
 	}
 	return false
 }
 
-// marked reports whether Xylem has written to a Pod.
-func marked(pod *corev1.Pod) bool {
+// isMarkedByXylem reports whether Xylem has written to a Pod.
+func isMarkedByXylem(pod *corev1.Pod) bool {
 	for key := range pod.Annotations {
 		if strings.HasPrefix(key, v1alpha1.Prefix) {
 			return true
@@ -124,21 +124,21 @@ func marked(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return strings.HasPrefix(string(c.Type), v1alpha1.Prefix) })
 }
 
-// usingClaims returns what shows that a Pod uses its claims, and why it still exists. It has no generation, so that
-// the Pod counts as changed when the cache keeps all of it (route.Changed).
-func usingClaims(pod *corev1.Pod) *corev1.Pod {
+// reduceToClaims returns what shows that a Pod uses its claims, and why it still exists. It has no generation, so that
+// the Pod counts as changed when the cache keeps all of it (route.ChangedPredicate).
+func reduceToClaims(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: reduced.Text(pod.Namespace), Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Namespace: reduced.InternText(pod.Namespace), Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			CreationTimestamp: pod.CreationTimestamp,
 			DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds, Finalizers: pod.Finalizers,
 		},
-		Spec:   corev1.PodSpec{NodeName: reduced.Text(pod.Spec.NodeName)},
-		Status: corev1.PodStatus{Phase: corev1.PodPhase(reduced.Text(string(pod.Status.Phase)))},
+		Spec:   corev1.PodSpec{NodeName: reduced.InternText(pod.Spec.NodeName)},
+		Status: corev1.PodStatus{Phase: corev1.PodPhase(reduced.InternText(string(pod.Status.Phase)))},
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		for _, text := range []*string{&owner.APIVersion, &owner.Kind, &owner.Name, (*string)(&owner.UID)} {
-			*text = reduced.Text(*text)
+			*text = reduced.InternText(*text)
 		}
 		kept.OwnerReferences = []metav1.OwnerReference{*owner}
 	}

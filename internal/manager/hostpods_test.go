@@ -20,7 +20,7 @@ const virtual = "kosmos-cluster38"
 // knowing returns hostPods that know one virtual node.
 func knowing() *hostPods {
 	p := newHostPods()
-	p.virtual.Insert(virtual)
+	p.virtualNodes.Insert(virtual)
 	return p
 }
 
@@ -78,7 +78,7 @@ func TestHostPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			whole := tc.pod.DeepCopy()
-			obj, err := knowing().reduce(tc.pod)
+			obj, err := knowing().reducePod(tc.pod)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestHostPods(t *testing.T) {
 			if ok != tc.kept {
 				t.Fatalf("kept: %t, want %t", ok, tc.kept)
 			}
-			if ok && (fmt.Sprint(podspec.ClaimNames(kept)) != fmt.Sprint(podspec.ClaimNames(whole)) || kept.UID != whole.UID || kept.Status.Phase != whole.Status.Phase ||
+			if ok && (fmt.Sprint(podspec.ClaimNamesOfPod(kept)) != fmt.Sprint(podspec.ClaimNamesOfPod(whole)) || kept.UID != whole.UID || kept.Status.Phase != whole.Status.Phase ||
 				kept.Spec.NodeName != whole.Spec.NodeName || len(kept.OwnerReferences) != 1) {
 				t.Errorf("the kept Pod does not show that it uses its claims: %+v", kept)
 			}
@@ -108,8 +108,8 @@ func TestHostPodsTakeLittleMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := knowing()
-			each := membertest.HeapEach(t, 2000, func(i int) any {
-				obj, err := p.reduce(hostPod(fmt.Sprintf("shop-5d4f8c7b9-%05d", i), fmt.Sprint("worker-", i%100), tc.change...))
+			each := membertest.HeapBytesPerValue(t, 2000, func(i int) any {
+				obj, err := p.reducePod(hostPod(fmt.Sprintf("shop-5d4f8c7b9-%05d", i), fmt.Sprint("worker-", i%100), tc.change...))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -134,20 +134,20 @@ func TestHostPodsOfNewNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, lists := newHostPods(), 0
-			p.again = func() { lists++ }
-			if _, err := p.reduce(hostPod("a", tc.node)); err != nil {
+			p.listAgain = func() { lists++ }
+			if _, err := p.reducePod(hostPod("a", tc.node)); err != nil {
 				t.Fatal(err)
 			}
 			registration := &v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{Node: v1alpha1.NodeSpec{Name: virtual}}}
 			for range 2 {
-				if _, err := p.learn(registration); err != nil {
+				if _, err := p.transformRegistration(registration); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if lists != tc.lists {
 				t.Errorf("Pods were listed %d times, want %d", lists, tc.lists)
 			}
-			if obj, err := p.reduce(hostPod("a", virtual)); err != nil || obj == nil {
+			if obj, err := p.reducePod(hostPod("a", virtual)); err != nil || obj == nil {
 				t.Errorf("the Pod is not kept then; error %v", err)
 			}
 		})

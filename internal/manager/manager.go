@@ -54,54 +54,54 @@ const (
 // Run runs the manager for the host with the given client configuration, until the context
 // ends.
 func Run(ctx context.Context, config *rest.Config, o options.Options) error {
-	if err := o.Complete(); err != nil {
+	if err := o.CompleteAndValidate(); err != nil {
 		return err
 	}
 	scheme, err := newScheme()
 	if err != nil {
 		return err
 	}
-	config = hostConfig(config)
+	config = hostClientConfig(config)
 
 	// On every replica, the node API authenticates its callers against the host.
-	asking := withoutTimeout(config)
+	asking := configWithoutTimeout(config)
 
 	// The heartbeat writes on every replica. All other writers run only on the leader.
-	renewing := ownConnection(config)
+	renewing := dedicatedConnectionConfig(config)
 	beats, err := client.New(renewing, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("create a client for the host: %w", err)
 	}
-	me := identity()
+	me := newProcessIdentity()
 	var lock resourcelock.Interface
 	leads := func() error { return nil }
-	revision := hostrevision.New(beats, o.ProbeInterval)
+	revision := hostrevision.NewRevisionMonitor(beats, o.ProbeInterval)
 	if o.LeaderElect {
-		lease, err := leadership.New(renewing, o.Namespace, LeaderElectionID, me, revision.Note)
+		lease, err := leadership.New(renewing, o.Namespace, LeaderElectionID, me, revision.RecordRestore)
 		if err != nil {
 			return err
 		}
-		lock, leads = lease, lease.Current
-		config.Wrap(lease.Transport)
+		lock, leads = lease, lease.CheckRenewed
+		config.Wrap(lease.WrapTransport)
 	}
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("create a client for the host: %w", err)
 	}
-	host, err := identify(ctx, config, live)
+	host, err := identifyHost(ctx, config, live)
 	if err != nil {
 		return err
 	}
-	watches, err := watching(config, revision)
+	watches, err := newWatchClient(config, revision)
 	if err != nil {
 		return err
 	}
 	pods := newHostPods()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                              scheme,
-		Cache:                               hostCache(o.Namespace, watches, revision, pods),
-		NewCache:                            indexed,
-		Metrics:                             metricsOptions(o),
+		Cache:                               hostCacheOptions(o.Namespace, watches, revision, pods),
+		NewCache:                            newIndexedCache,
+		Metrics:                             metricsServerOptions(o),
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
 		LeaderElection:                      o.LeaderElect,
@@ -114,20 +114,20 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	if err != nil {
 		return fmt.Errorf("create the manager: %w", err)
 	}
-	router, err := lookUps(ctx, mgr, live, pods)
+	router, err := prepareHostCache(ctx, mgr, live, pods)
 	if err != nil {
 		return err
 	}
 	claims := backlog.New(clock.RealClock{}, o.ClaimsInProgress)
-	if err := claims.Setup(ctx, mgr.GetCache()); err != nil {
+	if err := claims.WatchHostVolumes(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	w := wiring{
-		asking: asking, mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
-		orphans: account.NewOrphanTracker(), stuck: account.NewStuckDeletions(), mirrors: account.NewMirrors(mgr.GetCache(), live), latency: account.NewProvisioningLatency(clock.RealClock{}), backlog: claims, classes: reflection.NewMemberClasses(),
-		snapshots: route.NewOptional(), clock: clock.RealClock{}, inventories: orphan.NewSlots(),
+		nodeAPIConfig: asking, mgr: mgr, live: live, revision: revision, heartbeatClient: beats, checkLeading: leads, host: host, options: o, router: router, identity: me,
+		orphans: account.NewOrphanTracker(), stuck: account.NewStuckDeletions(), mirrorTracker: account.NewMirrorTracker(mgr.GetCache(), live), latency: account.NewProvisioningLatency(clock.RealClock{}), backlog: claims, classes: reflection.NewMemberClasses(),
+		snapshots: route.NewOptionalCache(), clock: clock.RealClock{}, inventories: orphan.NewInventorySlots(),
 	}
-	if err := w.add(); err != nil {
+	if err := w.addHostControllers(); err != nil {
 		return err
 	}
 	for name, check := range map[string]func(string, healthz.Checker) error{"healthz": mgr.AddHealthzCheck, "readyz": mgr.AddReadyzCheck} {
@@ -139,10 +139,10 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	return mgr.Start(ctx)
 }
 
-// hostConfig returns the configuration for all clients of the host. It disables compression,
+// hostClientConfig returns the configuration for all clients of the host. It disables compression,
 // because the network to the host is fast. Otherwise, since Kubernetes 1.37, the API server would
 // compress each event of a watch, and the manager would have to decompress it.
-func hostConfig(config *rest.Config) *rest.Config {
+func hostClientConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
 	config.QPS = -1 // the API server limits the rate (API Priority and Fairness)
@@ -151,28 +151,28 @@ func hostConfig(config *rest.Config) *rest.Config {
 	return config
 }
 
-// ownConnection returns the configuration for clients that renew Leases. client-go shares connections,
+// dedicatedConnectionConfig returns the configuration for clients that renew Leases. client-go shares connections,
 // except those of a custom dialer. On a shared connection, a renewal after a restart would wait
 // behind the lists of all claims and volumes, and the process would lose its leadership.
-func ownConnection(config *rest.Config) *rest.Config {
+func dedicatedConnectionConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Dial = (&net.Dialer{Timeout: leadership.CallTimeout}).DialContext
 	return config
 }
 
-// withoutTimeout returns the configuration for clients that also watch.
-func withoutTimeout(config *rest.Config) *rest.Config {
+// configWithoutTimeout returns the configuration for clients that also watch.
+func configWithoutTimeout(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
 	return config
 }
 
-// watching returns a client for watches. It has no timeout, because a timeout would end watches and
+// newWatchClient returns a client for watches. It has no timeout, because a timeout would end watches and
 // the initial lists of large caches.
-func watching(config *rest.Config, revision *hostrevision.Monitor) (*http.Client, error) {
+func newWatchClient(config *rest.Config, revision *hostrevision.RevisionMonitor) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
-	config.Wrap(revision.Transport)
+	config.Wrap(revision.WrapTransport)
 	watches, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the host's watches: %w", err)
@@ -180,19 +180,19 @@ func watching(config *rest.Config, revision *hostrevision.Monitor) (*http.Client
 	return watches, nil
 }
 
-// lookUps prepares the host's cache: what it keeps of Pods, its indexes and its event handlers.
-func lookUps(ctx context.Context, mgr ctrl.Manager, live client.Reader, pods *hostPods) (*route.Router, error) {
-	if err := served(ctx, mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("ClusterRegistration")); err != nil {
+// prepareHostCache prepares the host's cache: what it keeps of Pods, its indexes and its event handlers.
+func prepareHostCache(ctx context.Context, mgr ctrl.Manager, live client.Reader, pods *hostPods) (*route.Router, error) {
+	if err := waitUntilServed(ctx, mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("ClusterRegistration")); err != nil {
 		return nil, err
 	}
-	if err := pods.prepare(ctx, live); err != nil {
+	if err := pods.readVirtualNodes(ctx, live); err != nil {
 		return nil, err
 	}
-	if err := index.SetupHost(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := index.SetupHostIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
 	router := route.New(mgr.GetCache())
-	return router, router.Setup(ctx)
+	return router, router.SetupHandlers(ctx)
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -205,27 +205,27 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// hostID contains the host's identity and version.
-type hostID struct{ id, version string }
+// hostIdentity contains the host's identity and version.
+type hostIdentity struct{ id, version string }
 
-func identify(ctx context.Context, config *rest.Config, live client.Client) (hostID, error) {
+func identifyHost(ctx context.Context, config *rest.Config, live client.Client) (hostIdentity, error) {
 	var system corev1.Namespace
 	if err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return hostID{}, fmt.Errorf("read the kube-system namespace, whose UID identifies the host: %w", err)
+		return hostIdentity{}, fmt.Errorf("read the kube-system namespace, whose UID identifies the host: %w", err)
 	}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return hostID{}, fmt.Errorf("create a discovery client for the host: %w", err)
+		return hostIdentity{}, fmt.Errorf("create a discovery client for the host: %w", err)
 	}
 	info, err := d.ServerVersion()
 	if err != nil {
-		return hostID{}, fmt.Errorf("read the host's version: %w", err)
+		return hostIdentity{}, fmt.Errorf("read the host's version: %w", err)
 	}
-	return hostID{string(system.UID), info.GitVersion}, nil
+	return hostIdentity{string(system.UID), info.GitVersion}, nil
 }
 
-// identity returns a unique identity for this process.
-func identity() string {
+// newProcessIdentity returns a unique identity for this process.
+func newProcessIdentity() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
 		name = "manager"
@@ -233,30 +233,30 @@ func identity() string {
 	return name + "_" + string(uuid.NewUUID())
 }
 
-// hostCache configures the host's cache. Of Secrets and CSIStorageCapacities, it contains only
+// hostCacheOptions configures the host's cache. Of Secrets and CSIStorageCapacities, it contains only
 // those in the manager's namespace, of CSINodes, only those that Xylem created, and of Pods, those that
 // may concern it. The manager reads all others live.
-func hostCache(namespace string, watches *http.Client, revision *hostrevision.Monitor, pods *hostPods) cache.Options {
+func hostCacheOptions(namespace string, watches *http.Client, revision *hostrevision.RevisionMonitor, pods *hostPods) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
-	pods.pods.Reduce, pods.pods.Seen = pods.reduce, revision.See
+	pods.pods.Reduce, pods.pods.OnSeen = pods.reducePod, revision.RecordRevision
 	return cache.Options{
 		HTTPClient:       watches,
 		NewInformer:      pods.newInformer,
-		DefaultTransform: revision.Seen(cache.TransformStripManagedFields()),
+		DefaultTransform: revision.WrapTransform(cache.TransformStripManagedFields()),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:                {Namespaces: own},
 			&storagev1.CSIStorageCapacity{}: {Namespaces: own},
 			&storagev1.CSINode{}:            {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})},
-			&v1alpha1.ClusterRegistration{}: {Transform: revision.Seen(pods.learn)},
-			&corev1.Node{}:                  {Transform: revision.Seen(reduceNode)},
-			&corev1.PersistentVolumeClaim{}: {Transform: revision.Seen(reduced.Transform)},
-			&corev1.PersistentVolume{}:      {Transform: revision.Seen(reduced.Transform)},
+			&v1alpha1.ClusterRegistration{}: {Transform: revision.WrapTransform(pods.transformRegistration)},
+			&corev1.Node{}:                  {Transform: revision.WrapTransform(reduceHostNode)},
+			&corev1.PersistentVolumeClaim{}: {Transform: revision.WrapTransform(reduced.InternTransform)},
+			&corev1.PersistentVolume{}:      {Transform: revision.WrapTransform(reduced.InternTransform)},
 		},
 	}
 }
 
-// indexed creates the host's cache.
-func indexed(config *rest.Config, o cache.Options) (cache.Cache, error) {
+// newIndexedCache creates the host's cache.
+func newIndexedCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	built, err := cache.New(config, o)
 	if err != nil {
 		return nil, fmt.Errorf("create the host's cache: %w", err)
@@ -264,8 +264,8 @@ func indexed(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	return index.NewCache(built), nil
 }
 
-// reduceNode drops large fields that kubelets report and Xylem does not read.
-func reduceNode(obj any) (any, error) {
+// reduceHostNode drops large fields that kubelets report and Xylem does not read.
+func reduceHostNode(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
 		node.ManagedFields = nil
 		node.Status.Images = nil
@@ -275,7 +275,7 @@ func reduceNode(obj any) (any, error) {
 	return obj, nil
 }
 
-func metricsOptions(o options.Options) metricsserver.Options {
+func metricsServerOptions(o options.Options) metricsserver.Options {
 	server := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){disableHTTP2}}
 	if o.MetricsSecure {
 		server.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -283,17 +283,17 @@ func metricsOptions(o options.Options) metricsserver.Options {
 	return server
 }
 
-// fleet creates the fleet of members.
-func (w *wiring) fleet(admit func(context.Context, fleet.Registration, member.Identity) error) *fleet.Fleet {
+// newFleet creates the fleet of members.
+func (w *wiring) newFleet(admit func(context.Context, fleet.Registration, member.Identity) error) *fleet.Fleet {
 	return fleet.New(fleet.Config{
 		HostID: w.host.id, Namespace: w.options.Namespace, Identity: w.identity, UserAgent: userAgent,
 		Scheme: w.mgr.GetScheme(), Host: w.client, HostLive: w.live,
-		Router: w.router, Recorder: w.recorder(), HostSnapshots: w.snapshots,
+		Router: w.router, Recorder: w.newEventRecorder(), HostSnapshots: w.snapshots,
 		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
 		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,
-		RecheckInterval: w.options.RecheckInterval, SyncTimeout: syncTimeout, Leads: w.leads, Revision: w.revision,
-		Limits: budget.Limits{Answer: w.options.AnswerLimit.Value(), Cache: w.options.CacheLimit.Value()},
-		Admit:  admit, Session: w.session, Log: ctrl.Log.WithName("member"),
+		RecheckInterval: w.options.RecheckInterval, SyncTimeout: syncTimeout, CheckLeading: w.checkLeading, Revision: w.revision,
+		Limits: budget.MemoryLimits{ResponseBytes: w.options.AnswerLimit.Value(), CacheBytes: w.options.CacheLimit.Value()},
+		AdmitMember:  admit, SetupLink: w.addMemberControllers, Log: ctrl.Log.WithName("member"),
 	})
 }
 

@@ -22,25 +22,25 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/stream"
 )
 
-// serveNodes adds the node API, and returns its port, or 0 if it is disabled.
-func (w *wiring) serveNodes(members *fleet.Fleet) (int32, error) {
-	port, err := w.options.NodePort()
+// addNodeAPI adds the node API, and returns its port, or 0 if it is disabled.
+func (w *wiring) addNodeAPI(members *fleet.Fleet) (int32, error) {
+	port, err := w.options.NodeAPIPort()
 	if err != nil || port == 0 {
 		return 0, err
 	}
-	certificate, err := w.certificate()
+	certificate, err := w.nodeAPICertificate()
 	if err != nil {
 		return 0, err
 	}
-	authenticator, authorizer, run, err := auth.Delegated(w.asking)
+	authenticator, authorizer, run, err := auth.NewDelegatedAuth(w.nodeAPIConfig)
 	if err != nil {
 		return 0, err
 	}
 	w.nodeAPI = nodeapi.New(nodeapi.Options{
 		Address: w.options.NodeAPIAddress, HostID: w.host.id, Host: w.mgr.GetClient(), HostLive: w.live,
-		State: members.State, Leads: w.elected, Leader: w.leader,
-		Authenticator: authenticator, Authorizer: authorizer, Run: run, Certificate: certificate,
-		Limits:      stream.Limits{Sessions: w.options.NodeAPISessions, MemberSessions: w.options.NodeAPIMemberSessions},
+		MemberState: members.MemberState, IsLeader: w.isLeader, LeaderName: w.leaderPodName,
+		Authenticator: authenticator, Authorizer: authorizer, RunAuthenticator: run, Certificate: certificate,
+		Limits:      stream.SessionLimits{Sessions: w.options.NodeAPISessions, MemberSessions: w.options.NodeAPIMemberSessions},
 		IdleTimeout: w.options.NodeAPIIdle, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("node-api"),
 	})
 	if err := w.mgr.Add(w.nodeAPI); err != nil {
@@ -49,14 +49,14 @@ func (w *wiring) serveNodes(members *fleet.Fleet) (int32, error) {
 	return port, nil
 }
 
-// certificate returns a function that returns the serving certificate of the node API.
-func (w *wiring) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+// nodeAPICertificate returns a function that returns the serving certificate of the node API.
+func (w *wiring) nodeAPICertificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	var addresses []net.IP
 	if ip := net.ParseIP(w.options.NodeAPIHost); ip != nil {
 		addresses = append(addresses, ip)
 	}
 	name, _, _ := strings.Cut(w.identity, "_")
-	own := &servingcert.SelfSigned{Name: name, Addresses: addresses, Clock: clock.RealClock{}}
+	own := &servingcert.SelfSignedCertificate{Name: name, Addresses: addresses, Clock: clock.RealClock{}}
 	switch dir := w.options.NodeAPICertDir; {
 	case dir != "":
 		watcher, err := certwatcher.New(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
@@ -68,20 +68,20 @@ func (w *wiring) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, er
 		}
 		return watcher.GetCertificate, nil
 	case w.options.NodeAPIRequest:
-		requested, err := servingcert.NewRequested(w.asking, addresses, own)
+		requested, err := servingcert.NewRequestedCertificate(w.nodeAPIConfig, addresses, own)
 		if err != nil {
 			return nil, err
 		}
 		if err := w.mgr.Add(requested); err != nil {
 			return nil, fmt.Errorf("request a certificate from the host: %w", err)
 		}
-		return requested.Get, nil
+		return requested.GetCertificate, nil
 	}
-	return own.Get, nil
+	return own.GetCertificate, nil
 }
 
-// elected reports whether this replica is the leader.
-func (w *wiring) elected() bool {
+// isLeader reports whether this replica is the leader.
+func (w *wiring) isLeader() bool {
 	select {
 	case <-w.mgr.Elected():
 		return true
@@ -90,8 +90,8 @@ func (w *wiring) elected() bool {
 	}
 }
 
-// leader returns the name of the leader's Pod.
-func (w *wiring) leader(ctx context.Context) (string, error) {
+// leaderPodName returns the name of the leader's Pod.
+func (w *wiring) leaderPodName(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
 	if err := w.live.Get(ctx, client.ObjectKey{Namespace: w.options.Namespace, Name: LeaderElectionID}, &lease); err != nil {
 		return "", fmt.Errorf("read the leader election Lease: %w", err)

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// servedLook is the interval at which served checks, and servedWait is how long it keeps
+	// servedPollInterval is the interval at which served checks, and servedTimeout is how long it keeps
 	// checking. Liveness probes restart the manager only after a longer time.
-	servedLook = time.Second
-	servedWait = 20 * time.Second
+	servedPollInterval = time.Second
+	servedTimeout = 20 * time.Second
 )
 
-// served waits until the host serves a kind, because its CRD may be applied together with the
+// waitUntilServed waits until the host serves a kind, because its CRD may be applied together with the
 // manager.
-func served(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersionKind) error {
+func waitUntilServed(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersionKind) error {
 	logged := false
-	err := wait.PollUntilContextTimeout(ctx, servedLook, servedWait, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, servedPollInterval, servedTimeout, true, func(context.Context) (bool, error) {
 		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if !meta.IsNoMatchError(err) {
 			return err == nil, err

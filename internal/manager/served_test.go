@@ -34,18 +34,18 @@ func (a *answers) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, e
 func TestServed(t *testing.T) {
 	kind := v1alpha1.GroupVersion.WithKind("ClusterRegistration")
 	missing, down := &meta.NoKindMatchError{GroupKind: kind.GroupKind()}, errors.New("the API server is down")
-	if err := served(t.Context(), &answers{errs: []error{missing, nil}}, kind); err != nil {
+	if err := waitUntilServed(t.Context(), &answers{errs: []error{missing, nil}}, kind); err != nil {
 		t.Errorf("the wait ended before the kind was served: %v", err)
 	}
-	if err := served(t.Context(), &answers{errs: []error{down}}, kind); !errors.Is(err, down) {
+	if err := waitUntilServed(t.Context(), &answers{errs: []error{down}}, kind); !errors.Is(err, down) {
 		t.Errorf("error is %v, want %v", err, down)
 	}
 	ctx, end := context.WithCancel(t.Context())
-	if err := served(ctx, &answers{errs: []error{missing}, asked: end}, kind); !errors.Is(err, context.Canceled) {
+	if err := waitUntilServed(ctx, &answers{errs: []error{missing}, asked: end}, kind); !errors.Is(err, context.Canceled) {
 		t.Errorf("the canceled wait returned %v, want Canceled", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		err := served(t.Context(), &answers{errs: []error{missing}}, kind)
+		err := waitUntilServed(t.Context(), &answers{errs: []error{missing}}, kind)
 		if err == nil || !strings.Contains(err.Error(), "Install its CustomResourceDefinition") {
 			t.Errorf("error is %v, want advice to install the CustomResourceDefinition", err)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// serveSnapshots runs on the leader. It waits until the host serves snapshots, and then starts to
+// watchSnapshotsOnceServed runs on the leader. It waits until the host serves snapshots, and then starts to
 // watch them. Their CustomResourceDefinitions may be installed later, or never.
-func (w *wiring) serveSnapshots(ctx context.Context) error {
+func (w *wiring) watchSnapshotsOnceServed(ctx context.Context) error {
 	for {
 		problem, err := member.SnapshotsServed(ctx, w.live, "the host")
 		if err == nil && problem == nil {
@@ -21,7 +21,7 @@ func (w *wiring) serveSnapshots(ctx context.Context) error {
 		}
 		switch {
 		case problem != nil, meta.IsNoMatchError(err):
-			w.snapshots.NotServed()
+			w.snapshots.MarkNotServed()
 		case ctx.Err() == nil:
 			ctrl.LoggerFrom(ctx).Info("could not read the host's snapshots", "cause", err.Error())
 		}
@@ -34,13 +34,13 @@ func (w *wiring) serveSnapshots(ctx context.Context) error {
 }
 
 func (w *wiring) watchSnapshots(ctx context.Context) error {
-	if err := w.router.SetupOptional(ctx); err != nil {
+	if err := w.router.SetupOptionalHandlers(ctx); err != nil {
 		return err
 	}
 	if _, err := w.mgr.GetCache().GetInformer(ctx, &snapshotv1.VolumeSnapshotClass{}); err != nil {
 		return fmt.Errorf("watch the host's VolumeSnapshotClasses: %w", err)
 	}
 	ctrl.LoggerFrom(ctx).Info("the host serves snapshots")
-	w.snapshots.Serve(w.mgr.GetCache())
+	w.snapshots.StartServing(w.mgr.GetCache())
 	return nil
 }

@@ -67,56 +67,56 @@ type wiring struct {
 	mgr      ctrl.Manager
 	client   client.Client // reads from the cache, and reports rejected writes
 	live     client.Client
-	beats    client.Client // for the heartbeat, which runs on every replica
-	leads    func() error
-	revision *hostrevision.Monitor
-	host     hostID
+	heartbeatClient    client.Client // for the heartbeat, which runs on every replica
+	checkLeading    func() error
+	revision *hostrevision.RevisionMonitor
+	host     hostIdentity
 	options  options.Options
 	router   *route.Router
 	identity string
 	orphans  *account.OrphanTracker
 	stuck    *account.StuckDeletions
-	mirrors  *account.Mirrors
+	mirrorTracker  *account.MirrorTracker
 	latency  *account.ProvisioningLatency
 	backlog  *backlog.Queue
 	classes  *reflection.MemberClasses
 	// snapshots are the host's snapshots, if the host serves them.
-	snapshots *route.Optional
+	snapshots *route.OptionalCache
 	clock     clock.Clock
-	asking    *rest.Config // for the node API
+	nodeAPIConfig    *rest.Config // for the node API
 	nodeAPI   *nodeapi.Server
 	// records stores what Xylem releases in members. add creates it.
-	records *hostrecord.Records
-	// others returns the other members in the fleet. add sets it when it creates the fleet.
-	others      func(context.Context, mirror.Member) ([]placing.Other, error)
-	inventories orphan.Slots
+	records *hostrecord.HostRecords
+	// otherMembers returns the other members in the fleet. add sets it when it creates the fleet.
+	otherMembers      func(context.Context, mirror.Member) ([]placing.OtherMember, error)
+	inventories orphan.InventorySlots
 }
 
-// recorder returns the recorder for events on host objects.
-func (w *wiring) recorder() events.EventRecorder {
-	return guarded.Recorder(w.mgr.GetEventRecorder(userAgent))
+// newEventRecorder returns the recorder for events on host objects.
+func (w *wiring) newEventRecorder() events.EventRecorder {
+	return guarded.WrapRecorder(w.mgr.GetEventRecorder(userAgent))
 }
 
-// add adds the host's controllers, and the fleet, which runs the members' controllers.
-func (w *wiring) add() error {
-	w.client = rejection.OfHost(w.mgr.GetClient(), w.recorder(), w.clock, rejection.Patience(w.options.FenceDuration))
+// addHostControllers adds the host's controllers, and the fleet, which runs the members' controllers.
+func (w *wiring) addHostControllers() error {
+	w.client = rejection.NewHostReporter(w.mgr.GetClient(), w.newEventRecorder(), w.clock, rejection.UnansweredPatience(w.options.FenceDuration))
 	if err := w.mgr.Add(w.revision); err != nil {
 		return fmt.Errorf("add the monitor of the host's revision: %w", err)
 	}
 	if err := w.mgr.Add(w.backlog); err != nil {
 		return fmt.Errorf("add the queue of claims: %w", err)
 	}
-	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.serveSnapshots)); err != nil {
+	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.watchSnapshotsOnceServed)); err != nil {
 		return fmt.Errorf("add the check whether the host serves snapshots: %w", err)
 	}
-	w.records = &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
+	w.records = &hostrecord.HostRecords{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
-		Client: w.client, Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: w.records,
+		Client: w.client, Live: w.live, Router: w.router, Recorder: w.newEventRecorder(), Records: w.records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Orphans: w.orphans, Stuck: w.stuck, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
 		ReportPlaced: rootpvc.SetPlacedOfLeaving,
 	}
-	fleet := w.fleet(registrations.Admit)
-	w.others = fleet.Others
+	fleet := w.newFleet(registrations.AdmitMember)
+	w.otherMembers = fleet.OtherMembers
 	registrations.Fleet = fleet
 	if err := w.mgr.Add(fleet); err != nil {
 		return fmt.Errorf("add the fleet: %w", err)
@@ -124,11 +124,11 @@ func (w *wiring) add() error {
 	if err := registrations.SetupWithManager(w.mgr, fleet); err != nil {
 		return fmt.Errorf("add controller %s: %w", "cluster_registration", err)
 	}
-	port, err := w.serveNodes(fleet)
+	port, err := w.addNodeAPI(fleet)
 	if err != nil {
 		return err
 	}
-	recorder := w.recorder()
+	recorder := w.newEventRecorder()
 	for name, c := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		virtualnode.Name: &virtualnode.Reconciler{
 			Client: w.client, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
@@ -145,42 +145,42 @@ func (w *wiring) add() error {
 		source.Name:               &source.Reconciler{Client: w.client, Namespace: w.options.Namespace, Snapshots: w.snapshots},
 		hostsnapshot.Name:         &hostsnapshot.Reconciler{Client: w.client, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: w.records, Clock: clock.RealClock{}},
 		hostvolume.Name:           &hostvolume.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Records: w.records},
-		virtualnode.HeartbeatName: &virtualnode.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},
+		virtualnode.HeartbeatName: &virtualnode.Heartbeat{Cache: w.mgr.GetCache(), Live: w.heartbeatClient, Identity: w.identity},
 	} {
 		if err := c.SetupWithManager(w.mgr); err != nil {
 			return fmt.Errorf("add controller %s: %w", name, err)
 		}
 	}
 	if err := w.mgr.Add(&stuck.Watcher{
-		Client: w.client, Recorder: recorder, Deletions: w.stuck, Inventoried: w.orphans.Changed(), Clock: clock.RealClock{}, After: w.options.StuckAfter, Snapshots: w.snapshots,
+		Client: w.client, Recorder: recorder, Deletions: w.stuck, Inventoried: w.orphans.FactsChanged(), Clock: clock.RealClock{}, After: w.options.StuckAfter, Snapshots: w.snapshots,
 	}); err != nil {
 		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
 	}
-	if err := metrics.Registry.Register(account.HostCounts{Host: w.mgr.GetCache(), Leads: w.mgr.Elected()}); err != nil {
+	if err := metrics.Registry.Register(account.HostCounts{Host: w.mgr.GetCache(), Elected: w.mgr.Elected()}); err != nil {
 		return fmt.Errorf("register the metrics that count the host's objects: %w", err)
 	}
 	return nil
 }
 
-// session adds the controllers of one member to its link.
-func (w *wiring) session(_ context.Context, link *member.Link) error {
-	sizes, sharer := &exhausted.Sizes{}, sharing.New(link)
-	volumes := observe.Options{Orphans: w.orphans, NominatedNode: w.options.Nominates(w.host.version), SilentAfter: w.options.SilentAfter, UnusedPromises: observe.NewUnusedPromises()}
+// addMemberControllers adds the controllers of one member to its link.
+func (w *wiring) addMemberControllers(_ context.Context, link *member.Link) error {
+	sizes, sharer := &exhausted.RejectedSizes{}, sharing.New(link)
+	volumes := observe.Options{Orphans: w.orphans, SchedulerNominates: w.options.SchedulerNominates(w.host.version), SilentAfter: w.options.SilentAfter, UnusedPromises: observe.NewUnusedPromises()}
 	for _, setup := range []func(*member.Link) error{
-		leafnamespace.Setup,
+		leafnamespace.SetupWithLink,
 		func(link *member.Link) error {
-			return capacity.Setup(link, capacity.Options{Namespace: w.options.Namespace, Exhausted: sizes})
+			return capacity.SetupWithLink(link, capacity.Options{Namespace: w.options.Namespace, Exhausted: sizes})
 		},
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: w.options.Namespace, Mirrors: w.mirrors, Latency: w.latency, Backlog: w.backlog, Others: w.others})
+			return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: w.options.Namespace, Mirrors: w.mirrorTracker, Latency: w.latency, Backlog: w.backlog, OtherMembers: w.otherMembers})
 		},
 		func(link *member.Link) error {
-			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.options.Nominates(w.host.version), Mirrors: w.mirrors, Sharer: sharer})
+			return rootpod.Setup(link, rootpod.Options{SchedulerNominates: w.options.SchedulerNominates(w.host.version), Mirrors: w.mirrorTracker, Sharer: sharer})
 		},
 		func(link *member.Link) error {
-			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, SchedulerNominates: w.options.Nominates(w.host.version), Exhausted: sizes})
+			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, SchedulerNominates: w.options.SchedulerNominates(w.host.version), Exhausted: sizes})
 		},
 		func(link *member.Link) error { return rootpv.Setup(link, volumes, w.records) },
 		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },
@@ -190,25 +190,25 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error {
 			return leafsnapshot.Setup(link, leafsnapshot.Options{Orphans: w.orphans, SilentAfter: w.options.SilentAfter})
 		},
-		leafpod.Setup,
-		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Latency: w.latency}) },
+		leafpod.SetupWithLink,
+		func(link *member.Link) error { return leafpvc.SetupWithLink(link, leafpvc.Options{Latency: w.latency}) },
 		func(link *member.Link) error {
-			return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: w.mirrors})
+			return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: w.mirrorTracker})
 		},
 		func(link *member.Link) error {
 			return orphan.Setup(link, orphan.Options{Orphans: w.orphans, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace, Slots: w.inventories})
 		},
 		func(link *member.Link) error { return stuck.Setup(link, w.stuck) },
 		virtualnode.SetupCapacity,
-		leafevent.Setup,
+		leafevent.SetupWithLink,
 		func(link *member.Link) error {
 			if w.nodeAPI == nil {
 				return nil
 			}
-			return w.nodeAPI.Setup(link)
+			return w.nodeAPI.SetupWithLink(link)
 		},
 		func(link *member.Link) error {
-			return membertoken.Setup(link, membertoken.Options{Namespace: w.options.Namespace, After: w.options.RenewTokensAfter})
+			return membertoken.Setup(link, membertoken.Options{Namespace: w.options.Namespace, RenewAfter: w.options.RenewTokensAfter})
 		},
 	} {
 		if err := setup(link); err != nil {

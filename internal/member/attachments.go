@@ -13,8 +13,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// refusalLimit is the maximum length, in bytes, of a member's error text in a message.
-const refusalLimit = 500
+// maxRefusalBytes is the maximum length, in bytes, of a member's error text in a message.
+const maxRefusalBytes = 500
 
 // AttachmentsReadable returns why Xylem cannot list a member's VolumeAttachments, or nil if it can.
 // Older versions of the xylem-member chart do not grant the permission. An error means that it is
@@ -25,8 +25,8 @@ func AttachmentsReadable(ctx context.Context, live client.Reader, registration s
 	case err == nil:
 		return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return mirror.Refuse(v1alpha1.ReasonAttachmentsUnreadable, "member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member in the member, or apply config/member to it",
-			registration, sanitize.Plain(err.Error(), refusalLimit)), nil
+		return mirror.NewRefusal(v1alpha1.ReasonAttachmentsUnreadable, "member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member in the member, or apply config/member to it",
+			registration, sanitize.PlainText(err.Error(), maxRefusalBytes)), nil
 	}
 	return nil, fmt.Errorf("list VolumeAttachments: %w", err)
 }

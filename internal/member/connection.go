@@ -33,13 +33,13 @@ const CallTimeout = 10 * time.Second
 type Connection struct {
 	Config     *rest.Config
 	transports []*http.Transport
-	// wrapped is the transport without a token. Bearer holds the token.
-	wrapped http.RoundTripper
-	Bearer  *budget.Bearer
+	// unsignedTransport is the transport without a token. Bearer holds the token.
+	unsignedTransport http.RoundTripper
+	Bearer  *budget.TokenHolder
 	// Limiter limits how much memory of this process the member's responses take.
-	Limiter *budget.Limiter
-	// calls has a timeout. Watches, which the caches use, has none.
-	calls, Watches *http.Client
+	Limiter *budget.MemoryLimiter
+	// callClient has a timeout. Watches, which the caches use, has none.
+	callClient, Watches *http.Client
 	// Live reads and writes directly, bypassing caches. Fence does so for the fence, over its own connection
 	// and with its own budget: behind the lists of a large member, renewals would be too late.
 	Live, Fence client.Client
@@ -47,13 +47,13 @@ type Connection struct {
 	// Metadata lists kinds that are not in the scheme.
 	Metadata metadata.Interface
 	// Streams opens log streams and connections to the member's Pods.
-	Streams *streams.Opener
+	Streams *streams.StreamOpener
 }
 
-// Connect creates the transport and the clients. It sends no request.
-func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration, allowLoopback bool, limits budget.Limits, c clock.PassiveClock) (*Connection, error) {
+// NewConnection creates the transport and the clients. It sends no request.
+func NewConnection(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration, allowLoopback bool, limits budget.MemoryLimits, c clock.PassiveClock) (*Connection, error) {
 	config = rest.CopyConfig(config)
-	bearer := budget.NewBearer(config.BearerToken, c)
+	bearer := budget.NewTokenHolder(config.BearerToken, c)
 	config.BearerToken = "" // Answers adds the current token
 	config.UserAgent = userAgent
 	// Ignore the member's warnings: client-go would write them to the manager's log.
@@ -63,9 +63,9 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the TLS settings in the kubeconfig cannot be used: %v", err)
+		return nil, access.ConnectionProblemf(v1alpha1.ReasonKubeconfigInvalid, "the TLS settings in the kubeconfig cannot be used: %v", err)
 	}
-	way, err := access.WayTo(config.Host, allowLoopback, utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment))
+	way, err := access.DialSettingsFor(config.Host, allowLoopback, utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment))
 	if err != nil {
 		return nil, err
 	}
@@ -79,46 +79,46 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 			TLSClientConfig:        tlsConfig.Clone(), // SetTransportDefaults changes it
 			TLSHandshakeTimeout:    access.DialTimeout,
 			MaxIdleConnsPerHost:    25,
-			MaxResponseHeaderBytes: budget.HeaderLimit,
+			MaxResponseHeaderBytes: budget.MaxHeaderBytes,
 			Proxy:                  way.Proxy,
 			DialContext:            way.Dial,
 		}))
 		if wrapped[i], err = rest.HTTPWrappersForConfig(config, transports[i]); err != nil {
-			return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
+			return nil, access.ConnectionProblemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
 		}
 	}
-	limiter := budget.NewLimiter(limits, scheme)
+	limiter := budget.NewMemoryLimiter(limits, scheme)
 	made := &Connection{
 		Limiter:    limiter,
 		Config:     config,
 		transports: transports,
-		wrapped:    wrapped[0],
+		unsignedTransport:    wrapped[0],
 		Bearer:     bearer,
-		calls:      &http.Client{Transport: budget.Answers{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, Timeout: timeout, CheckRedirect: stay},
-		Watches:    &http.Client{Transport: budget.Answers{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, CheckRedirect: stay},
+		callClient:      &http.Client{Transport: budget.ResponseTransport{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, Timeout: timeout, CheckRedirect: refuseRedirects},
+		Watches:    &http.Client{Transport: budget.ResponseTransport{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, CheckRedirect: refuseRedirects},
 	}
-	if made.Live, err = client.New(config, client.Options{HTTPClient: made.calls, Scheme: scheme, Mapper: Mapper()}); err != nil {
+	if made.Live, err = client.New(config, client.Options{HTTPClient: made.callClient, Scheme: scheme, Mapper: NewRESTMapper()}); err != nil {
 		return nil, fmt.Errorf("create a client: %w", err)
 	}
-	renewing := &http.Client{Transport: budget.Answers{Next: wrapped[1], Bearer: bearer, Limiter: limiter, Fence: true}, Timeout: timeout, CheckRedirect: stay}
-	if made.Fence, err = client.New(config, client.Options{HTTPClient: renewing, Scheme: scheme, Mapper: Mapper()}); err != nil {
+	renewing := &http.Client{Transport: budget.ResponseTransport{Next: wrapped[1], Bearer: bearer, Limiter: limiter, ForFence: true}, Timeout: timeout, CheckRedirect: refuseRedirects}
+	if made.Fence, err = client.New(config, client.Options{HTTPClient: renewing, Scheme: scheme, Mapper: NewRESTMapper()}); err != nil {
 		return nil, fmt.Errorf("create a client for the fence: %w", err)
 	}
-	if made.Discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, made.calls); err != nil {
+	if made.Discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, made.callClient); err != nil {
 		return nil, fmt.Errorf("create a discovery client: %w", err)
 	}
-	if made.Metadata, err = metadata.NewForConfigAndClient(config, made.calls); err != nil {
+	if made.Metadata, err = metadata.NewForConfigAndClient(config, made.callClient); err != nil {
 		return nil, fmt.Errorf("create a metadata client: %w", err)
 	}
-	if made.Streams, err = streams.New(config, tlsConfig, way, bearer, made.Live); err != nil {
+	if made.Streams, err = streams.NewStreamOpener(config, tlsConfig, way, bearer, made.Live); err != nil {
 		return nil, err
 	}
 	return made, nil
 }
 
-// stay does not follow redirects. API servers do not need them, and a hostile server could use them
+// refuseRedirects does not follow redirects. API servers do not need them, and a hostile server could use them
 // to make this process send requests to addresses that the member itself cannot reach.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+func refuseRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close closes the idle connections.
 func (c *Connection) Close() {
@@ -135,35 +135,35 @@ type Identity struct {
 	Version string
 }
 
-// Identify reads the member's identity. Errors are Problems.
-func (c *Connection) Identify(ctx context.Context) (Identity, error) {
+// ReadIdentity reads the member's identity. Errors are Problems.
+func (c *Connection) ReadIdentity(ctx context.Context) (Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	var system corev1.Namespace
 	if err := c.Live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return Identity{}, access.Explain("read the kube-system namespace", err)
+		return Identity{}, access.ExplainRequestError("read the kube-system namespace", err)
 	}
 	var info *version.Info
 	info, err := c.Discovery.ServerVersion()
 	if err != nil {
-		return Identity{}, access.Explain("read the version", err)
+		return Identity{}, access.ExplainRequestError("read the version", err)
 	}
 	// The UID must be valid, because Xylem uses it as a label value and in names.
 	if len(validation.IsDNS1123Label(string(system.UID))) > 0 {
-		return Identity{}, access.Problemf(v1alpha1.ReasonUnreachable, "the member has no identity: its kube-system namespace has no valid UID. Check the server in the kubeconfig")
+		return Identity{}, access.ConnectionProblemf(v1alpha1.ReasonUnreachable, "the member has no identity: its kube-system namespace has no valid UID. Check the server in the kubeconfig")
 	}
-	return Identity{ClusterID: string(system.UID), Version: versionOf(info.GitVersion)}, nil
+	return Identity{ClusterID: string(system.UID), Version: validVersion(info.GitVersion)}, nil
 }
 
-// versions matches the version strings of Kubernetes and its distributions.
-var versions = regexp.MustCompile(`^v?[0-9]+\.[0-9]+[0-9A-Za-z.+_-]{0,56}$`)
+// versionPattern matches the version strings of Kubernetes and its distributions.
+var versionPattern = regexp.MustCompile(`^v?[0-9]+\.[0-9]+[0-9A-Za-z.+_-]{0,56}$`)
 
 // UnknownVersion replaces a version that is not valid, because the registration and the virtual
 // node show the version.
 const UnknownVersion = "unknown"
 
-func versionOf(reported string) string {
-	if versions.MatchString(reported) {
+func validVersion(reported string) string {
+	if versionPattern.MatchString(reported) {
 		return reported
 	}
 	return UnknownVersion

@@ -51,9 +51,9 @@ func TestIdentify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(tc.member)
 			t.Cleanup(server.Close)
-			got, err := membertest.ConnectTo(t, server).Identify(t.Context())
+			got, err := membertest.ConnectToServer(t, server).ReadIdentity(t.Context())
 			if tc.reason != "" {
-				p := &access.Problem{}
+				p := &access.ConnectionProblem{}
 				if !errors.As(err, &p) || p.Reason != tc.reason {
 					t.Errorf("error is %v, want reason %s", err, tc.reason)
 				}
@@ -78,8 +78,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 				http.Redirect(w, r, inside.URL+"/latest/meta-data", code)
 			}))
 			t.Cleanup(hostile.Close)
-			c := membertest.ConnectTo(t, hostile)
-			if _, err := c.Identify(t.Context()); err == nil {
+			c := membertest.ConnectToServer(t, hostile)
+			if _, err := c.ReadIdentity(t.Context()); err == nil {
 				t.Error("Identify accepted a redirect as a response")
 			}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hostile.URL+"/api", http.NoBody)
@@ -122,7 +122,7 @@ func TestHostileVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(hostileMember(`{"gitVersion":"` + tc.said + `"}`))
 			t.Cleanup(server.Close)
-			got, err := membertest.ConnectTo(t, server).Identify(t.Context())
+			got, err := membertest.ConnectToServer(t, server).ReadIdentity(t.Context())
 			if err != nil || got.Version != tc.want {
 				t.Errorf("version is %.100q, error %v; want %q", got.Version, err, tc.want)
 			}
@@ -147,13 +147,13 @@ func TestResponsesAreLimited(t *testing.T) {
 				}
 			}))
 			t.Cleanup(server.Close)
-			_, err := membertest.ConnectTo(t, server).Identify(t.Context())
+			_, err := membertest.ConnectToServer(t, server).ReadIdentity(t.Context())
 			want := v1alpha1.ReasonAnswersRefused
 			if header {
 				want = v1alpha1.ReasonUnreachable
 			}
-			p := &access.Problem{}
-			if !errors.As(err, &p) || p.Reason != want || len(p.Message) > access.MessageLimit {
+			p := &access.ConnectionProblem{}
+			if !errors.As(err, &p) || p.Reason != want || len(p.Message) > access.MaxMessageBytes {
 				t.Errorf("error is %v, want a Problem with reason %s and a message within the limit", err, want)
 			}
 		})
@@ -172,12 +172,12 @@ func TestErrorsHideTheToken(t *testing.T) {
 				_, _ = w.Write([]byte(status)) //nolint:gosec // as a careless server does
 			}))
 			t.Cleanup(server.Close)
-			_, err := membertest.ConnectTo(t, server).Identify(t.Context())
-			p := &access.Problem{}
+			_, err := membertest.ConnectToServer(t, server).ReadIdentity(t.Context())
+			p := &access.ConnectionProblem{}
 			if !errors.As(err, &p) {
 				t.Fatalf("error is %v, want a Problem", err)
 			}
-			if strings.Contains(p.Message, "secret") || strings.ContainsRune(p.Message, '\x1b') || len(p.Message) > access.MessageLimit {
+			if strings.Contains(p.Message, "secret") || strings.ContainsRune(p.Message, '\x1b') || len(p.Message) > access.MaxMessageBytes {
 				t.Errorf("message is %.300q, of %d bytes; want it shortened, sanitized, and without the token", p.Message, len(p.Message))
 			}
 		})
@@ -202,13 +202,13 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &rest.Config{Host: "https://" + tc.host + port, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-			c, err := member.Connect(config, "test", clientgoscheme.Scheme, member.CallTimeout, false, budget.DefaultLimits, clock.RealClock{})
+			c, err := member.NewConnection(config, "test", clientgoscheme.Scheme, member.CallTimeout, false, budget.DefaultMemoryLimits, clock.RealClock{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(c.Close)
-			_, err = c.Identify(t.Context())
-			p := &access.Problem{}
+			_, err = c.ReadIdentity(t.Context())
+			p := &access.ConnectionProblem{}
 			if !errors.As(err, &p) || p.Reason != v1alpha1.ReasonKubeconfigRefused || !strings.Contains(p.Message, tc.says) {
 				t.Errorf("error is %v, want a Problem with reason KubeconfigRefused that contains %q", err, tc.says)
 			}
@@ -228,14 +228,14 @@ func TestMay(t *testing.T) {
 		_, _ = w.Write([]byte(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`))
 	}))
 	defer server.Close()
-	c := membertest.ConnectTo(t, server)
-	if allowed, err := c.Streams.May(t.Context(), "create", "exec", "shop"); err != nil || !allowed {
+	c := membertest.ConnectToServer(t, server)
+	if allowed, err := c.Streams.HasPermission(t.Context(), "create", "exec", "shop"); err != nil || !allowed {
 		t.Errorf("May returned %v, %v; want true", allowed, err)
 	}
 	if r := <-asked; r.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
 		t.Errorf("the request's path is %s, want that of a SelfSubjectAccessReview", r.URL.Path)
 	}
-	if !c.MayLoosen(t.Context()) {
+	if !c.MayLoosenPodSecurity(t.Context()) {
 		t.Error("MayLoosen does not report the granted permission to loosen Pod Security")
 	}
 }

@@ -39,12 +39,12 @@ import (
 )
 
 const (
-	// firstRetry is the first backoff of a failing request. The backoff grows exponentially up to
-	// Link.Recheck, so by default, the controller retries within half a minute after the cause is
+	// firstRetryBackoff is the first backoff of a failing request. The backoff grows exponentially up to
+	// Link.RecheckInterval, so by default, the controller retries within half a minute after the cause is
 	// fixed.
-	firstRetry = 50 * time.Millisecond
-	// DefaultRecheck is the default of --recheck-interval.
-	DefaultRecheck = 30 * time.Second
+	firstRetryBackoff = 50 * time.Millisecond
+	// DefaultRecheckInterval is the default of --recheck-interval.
+	DefaultRecheckInterval = 30 * time.Second
 )
 
 // Link is a live connection to a member. It provides everything that the member's controllers use
@@ -62,13 +62,13 @@ type Link struct {
 	Workloads cache.Cache
 	// Snapshots is the cache of the member's snapshots. Not every member serves them. Host can read
 	// the host's snapshots once HostSnapshots serves them.
-	Snapshots     *Optional
-	HostSnapshots *route.Optional
+	Snapshots     *OptionalCache
+	HostSnapshots *route.OptionalCache
 	// Attachments is the cache of the member's VolumeAttachments. Not every member lets Xylem read
 	// them.
-	Attachments *Optional
-	// Rejections are the namespaces that the member rejects.
-	Rejections Rejections
+	Attachments *OptionalCache
+	// NamespaceRejections are the namespaces that the member rejects.
+	NamespaceRejections NamespaceRejections
 	// Live reads from the member, bypassing caches.
 	Live client.Reader
 	// Discovery and Metadata read objects of any kind live, to prove that a namespace is empty.
@@ -82,36 +82,36 @@ type Link struct {
 	Recorder events.EventRecorder
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
-	// Recheck is the maximum backoff of a failing request, and the interval at which a controller
+	// RecheckInterval is the maximum backoff of a failing request, and the interval at which a controller
 	// checks again what no event reports.
-	Recheck time.Duration
-	// Leaf writes to the member.
-	Leaf *guarded.Leaf
-	// Root writes to the host on behalf of this member.
-	Root *guarded.Root
+	RecheckInterval time.Duration
+	// MemberWriter writes to the member.
+	MemberWriter *guarded.MemberWriter
+	// HostWriter writes to the host on behalf of this member.
+	HostWriter *guarded.HostWriter
 	// Streams opens log streams and connections to the member's Pods.
-	Streams *streams.Opener
+	Streams *streams.StreamOpener
 	// Credentials are the link's current credentials.
 	Credentials *Credentials
-	// MayDestroy returns an error if destruction is suspended.
-	MayDestroy func() error
-	// Restores returns when the member and the host were last restored, according to this member and
+	// CheckNotSuspended returns an error if destruction is suspended.
+	CheckNotSuspended func() error
+	// RestoreTimes returns when the member and the host were last restored, according to this member and
 	// to all others. It sends no request.
-	Restores func() restores.Times
-	// Unrestored proves, by a live read, that the member was not restored; see
-	// Fence.MemberCurrent.
-	Unrestored func(context.Context) error
-	// Note annotates this host's fence in the member; see Fence.Note.
-	Note func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error
+	RestoreTimes func() restores.RestoreTimes
+	// CheckUnrestored proves, by a live read, that the member was not restored; see
+	// Fence.CheckMemberCurrent.
+	CheckUnrestored func(context.Context) error
+	// AnnotateFence annotates this host's fence in the member; see Fence.AnnotateLease.
+	AnnotateFence func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error
 
-	// waiting shares the live lists of Proof.
-	waiting batch.Reads[string, []corev1.PersistentVolumeClaim]
-	// recorded does the same for the host's PVs.
-	recorded batch.Reads[struct{}, map[string][]types.UID]
+	// waitingClaims shares the live lists of Proof.
+	waitingClaims batch.SharedReads[string, []corev1.PersistentVolumeClaim]
+	// recordedLeaves does the same for the host's PVs.
+	recordedLeaves batch.SharedReads[struct{}, map[string][]types.UID]
 
-	Limiter     *budget.Limiter
+	Limiter     *budget.MemoryLimiter
 	Log         logr.Logger
-	PublishTo   func(NodeFacts)
+	OnNodeSummary   func(NodeSummary)
 	controllers []controller.Controller
 	sources     [][]source.Source // in the order of controllers
 	Runnables   []func(context.Context) error
@@ -120,11 +120,11 @@ type Link struct {
 // Controllers returns the added controllers in order.
 func (l *Link) Controllers() []controller.Controller { return l.controllers }
 
-// Sources returns the event sources of each added controller, in order.
-func (l *Link) Sources() [][]source.Source { return l.sources }
+// ControllerSources returns the event sources of each added controller, in order.
+func (l *Link) ControllerSources() [][]source.Source { return l.sources }
 
-// NodeFacts summarizes a member's nodes.
-type NodeFacts struct {
+// NodeSummary summarizes a member's nodes.
+type NodeSummary struct {
 	// Capacity and Allocatable are the totals of the ready, schedulable nodes. Allocatable excludes
 	// the requests of Pods that this host did not create.
 	Capacity, Allocatable corev1.ResourceList
@@ -135,30 +135,30 @@ type NodeFacts struct {
 	Nodes, Ready int
 }
 
-// Owner identifies the member in host objects.
-func (l *Link) Owner() route.Owner {
+// RouteOwner identifies the member in host objects.
+func (l *Link) RouteOwner() route.Owner {
 	return route.Owner{NodeName: l.NodeName, ClusterID: l.ClusterID}
 }
 
-// Place describes the member for the placement rules.
-func (l *Link) Place() placement.Member {
+// PlacementMember describes the member for the placement rules.
+func (l *Link) PlacementMember() placement.Member {
 	return placement.Member{Member: l.Member, Rules: l.Rules}
 }
 
-// Publish reports the summary of the member's nodes to the fleet.
-func (l *Link) Publish(facts NodeFacts) { l.PublishTo(facts) }
+// PublishNodeSummary reports the summary of the member's nodes to the fleet.
+func (l *Link) PublishNodeSummary(facts NodeSummary) { l.OnNodeSummary(facts) }
 
-// Controller adds a controller to the link, with its own queue and workers. The controller starts
+// AddController adds a controller to the link, with its own queue and workers. The controller starts
 // once the member's caches are synced.
-func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sources ...source.Source) error {
+func (l *Link) AddController(name string, workers int, r reconcile.Reconciler, sources ...source.Source) error {
 	c, err := controller.NewTypedUnmanaged(name, controller.Options{
-		Reconciler:              settling.Reconciler(r),
+		Reconciler:              settling.WrapReconciler(r),
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      ptr.To(true), // each member has a controller with this name
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, l.Recheck),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetryBackoff, l.RecheckInterval),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return urgency.NewQueue(workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
-				Name: name, MetricsProvider: metrics.Queue{Cluster: l.Registration},
+				Name: name, MetricsProvider: metrics.QueueMetrics{Cluster: l.Registration},
 			}), clock.RealClock{})
 		},
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
@@ -181,68 +181,68 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 	return nil
 }
 
-// Run adds a runnable, which starts once the member's caches are synced. It must return when
+// AddRunnable adds a runnable, which starts once the member's caches are synced. It must return when
 // its context ends.
-func (l *Link) Run(runnable func(context.Context) error) {
+func (l *Link) AddRunnable(runnable func(context.Context) error) {
 	l.Runnables = append(l.Runnables, runnable)
 }
 
-// LeafSource returns a source of the member's events of one kind, from its cache. It skips
+// LeafObjectSource returns a source of the member's events of one kind, from its cache. It skips
 // events that a predicate rejects, and unchanged objects after a relist.
-func (l *Link) LeafSource(object client.Object, requests route.Requests, only ...predicate.Predicate) source.Source {
-	only = append(only, route.Changed())
-	return source.Kind(l.Cache, object, urgency.Handler(requests), only...)
+func (l *Link) LeafObjectSource(object client.Object, requests route.RequestsOfObject, only ...predicate.Predicate) source.Source {
+	only = append(only, route.ChangedPredicate())
+	return source.Kind(l.Cache, object, urgency.EnqueueHandler(requests), only...)
 }
 
-// RootSource returns a source of the host's events of one kind that concern this member. It
+// RootObjectSource returns a source of the host's events of one kind that concern this member. It
 // skips updates that do not concern the controller.
-func (l *Link) RootSource(object client.Object, requests route.Requests, only ...route.Concerns) source.Source {
-	return l.Router.Source(l.Owner(), object, requests, only...)
+func (l *Link) RootObjectSource(object client.Object, requests route.RequestsOfObject, only ...route.ConcernsFunc) source.Source {
+	return l.Router.MemberSource(l.RouteOwner(), object, requests, only...)
 }
 
-// LeafSnapshotSource is LeafSource for snapshot kinds, once the member serves them.
-func (l *Link) LeafSnapshotSource(object client.Object, requests route.Requests) source.Source {
-	return l.Snapshots.Events(object, urgency.Handler(requests))
+// LeafSnapshotSource is LeafObjectSource for snapshot kinds, once the member serves them.
+func (l *Link) LeafSnapshotSource(object client.Object, requests route.RequestsOfObject) source.Source {
+	return l.Snapshots.EventSource(object, urgency.EnqueueHandler(requests))
 }
 
 // HostSnapshotSource returns a source of the host's events for snapshot kinds, once the host serves
 // them. It includes objects of all members.
-func (l *Link) HostSnapshotSource(object client.Object, requests route.Requests) source.Source {
-	return l.HostSnapshots.Events(object, urgency.Handler(requests))
+func (l *Link) HostSnapshotSource(object client.Object, requests route.RequestsOfObject) source.Source {
+	return l.HostSnapshots.EventSource(object, urgency.EnqueueHandler(requests))
 }
 
-// LeafSnapshots returns the cache of the member's snapshots, or nil if the member does not serve
+// LeafSnapshotCache returns the cache of the member's snapshots, or nil if the member does not serve
 // them.
-func (l *Link) LeafSnapshots() client.Reader {
-	if l.Snapshots == nil || l.Snapshots.Cache() == nil {
+func (l *Link) LeafSnapshotCache() client.Reader {
+	if l.Snapshots == nil || l.Snapshots.ServedCache() == nil {
 		return nil
 	}
-	return l.Snapshots.Cache()
+	return l.Snapshots.ServedCache()
 }
 
-// LeafAttachmentSource is LeafSource for VolumeAttachments, once Xylem may read them.
-func (l *Link) LeafAttachmentSource(object client.Object, requests route.Requests, only ...predicate.Predicate) source.Source {
-	return l.Attachments.Events(object, urgency.Handler(requests), only...)
+// LeafAttachmentSource is LeafObjectSource for VolumeAttachments, once Xylem may read them.
+func (l *Link) LeafAttachmentSource(object client.Object, requests route.RequestsOfObject, only ...predicate.Predicate) source.Source {
+	return l.Attachments.EventSource(object, urgency.EnqueueHandler(requests), only...)
 }
 
-// LeafAttachments returns the cache of the member's VolumeAttachments, or nil if Xylem may not read
+// LeafAttachmentCache returns the cache of the member's VolumeAttachments, or nil if Xylem may not read
 // them or has not read them yet.
-func (l *Link) LeafAttachments() client.Reader {
-	if l.Attachments == nil || l.Attachments.Cache() == nil {
+func (l *Link) LeafAttachmentCache() client.Reader {
+	if l.Attachments == nil || l.Attachments.ServedCache() == nil {
 		return nil
 	}
-	return l.Attachments.Cache()
+	return l.Attachments.ServedCache()
 }
 
-// RootEnds returns a source of the deletions of one kind in the host, including those that do not
+// RootDeletionSource returns a source of the deletions of one kind in the host, including those that do not
 // concern this member. requests looks up the member's objects for the deleted ones.
-func (l *Link) RootEnds(object client.Object, requests route.Requests) source.Source {
-	return l.Router.Ends(object, requests)
+func (l *Link) RootDeletionSource(object client.Object, requests route.RequestsOfObject) source.Source {
+	return l.Router.DeletionsSource(object, requests)
 }
 
-// Own skips host objects that lack this member's label. It also skips promises, because every
+// OnlyOwnObjects skips host objects that lack this member's label. It also skips promises, because every
 // member gets their events.
-func (l *Link) Own(requests route.Requests) route.Requests {
+func (l *Link) OnlyOwnObjects(requests route.RequestsOfObject) route.RequestsOfObject {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		if obj.GetLabels()[v1alpha1.LabelClusterID] != l.ClusterID {
 			return nil
@@ -251,30 +251,30 @@ func (l *Link) Own(requests route.Requests) route.Requests {
 	}
 }
 
-// SameKey enqueues the object's own namespace and name. Leaf Pods and claims share them with
+// RequestOfSameKey enqueues the object's own namespace and name. Leaf Pods and claims share them with
 // their roots.
-func SameKey(_ context.Context, obj client.Object) []reconcile.Request {
+func RequestOfSameKey(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
-// LastRestores returns when the member and the host were last restored.
-func (l *Link) LastRestores() restores.Times {
-	if l.Restores == nil {
-		return restores.Times{} // unset in controller tests
+// LastRestoreTimes returns when the member and the host were last restored.
+func (l *Link) LastRestoreTimes() restores.RestoreTimes {
+	if l.RestoreTimes == nil {
+		return restores.RestoreTimes{} // unset in controller tests
 	}
-	return l.Restores()
+	return l.RestoreTimes()
 }
 
-// Proof returns a prover that reads both clusters live, for the evidence of a destructive
+// NewProver returns a prover that reads both clusters live, for the evidence of a destructive
 // write.
-func (l *Link) Proof() proof.Prover {
+func (l *Link) NewProver() proof.Prover {
 	p := proof.Prover{
 		Member: l.Member, Host: l.Host, HostLive: l.HostLive, Cache: l.Cache, Live: l.Live,
-		Clock: clock.RealClock{}, MayBeRestored: func(leaf metav1.Object) bool { return mirror.Copied(leaf) || l.LastRestores().Predates(leaf) }, MayLackRoot: l.LastRestores().MayLackRoot,
-		Unrestored: l.Unrestored, Waiting: &l.waiting, Recorded: &l.recorded,
+		Clock: clock.RealClock{}, MayBeRestored: func(leaf metav1.Object) bool { return mirror.IsLeafCreatedByOthers(leaf) || l.LastRestoreTimes().MayBeFromBackup(leaf) }, MayLackRoot: l.LastRestoreTimes().MayLackRoot,
+		CheckUnrestored: l.CheckUnrestored, WaitingClaims: &l.waitingClaims, RecordedLeaves: &l.recordedLeaves,
 	}
-	if p.Unrestored == nil {
-		p.Unrestored = func(context.Context) error { return nil } // unset in controller tests
+	if p.CheckUnrestored == nil {
+		p.CheckUnrestored = func(context.Context) error { return nil } // unset in controller tests
 	}
 	return p
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Mapper maps the kinds that Xylem uses in members, so that connecting needs no discovery.
-func Mapper() meta.RESTMapper {
+// NewRESTMapper maps the kinds that Xylem uses in members, so that connecting needs no discovery.
+func NewRESTMapper() meta.RESTMapper {
 	versions := []schema.GroupVersion{corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion, snapshotv1.SchemeGroupVersion}
 	m := meta.NewDefaultRESTMapper(versions)
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "ConfigMap", "Secret", "Event", "ServiceAccount"} {

@@ -11,7 +11,7 @@ import (
 func TestMapperHasKindsReadLive(t *testing.T) {
 	for kind, want := range map[string]string{"VolumeAttributesClass": "volumeattributesclasses", "StorageClass": "storageclasses", "CSIStorageCapacity": "csistoragecapacities", "VolumeAttachment": "volumeattachments"} {
 		t.Run(kind, func(t *testing.T) {
-			mapping, err := Mapper().RESTMapping(storagev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1")
+			mapping, err := NewRESTMapper().RESTMapping(storagev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1")
 			if err != nil {
 				t.Fatal(err)
 			}

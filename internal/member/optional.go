@@ -10,32 +10,32 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Optional is a cache of kinds that a member might not serve, or might not allow Xylem to read. In
+// OptionalCache is a cache of kinds that a member might not serve, or might not allow Xylem to read. In
 // either case, Xylem does not watch these kinds, and Problem returns why.
-type Optional struct {
-	*route.Optional
+type OptionalCache struct {
+	*route.OptionalCache
 
 	mu      sync.Mutex
 	problem *mirror.Refusal
 	changes route.Trigger
 }
 
-// NewOptional returns an Optional whose state is unknown.
-func NewOptional() *Optional { return &Optional{Optional: route.NewOptional()} }
+// NewOptionalCache returns an Optional whose state is unknown.
+func NewOptionalCache() *OptionalCache { return &OptionalCache{OptionalCache: route.NewOptionalCache()} }
 
-// Problem returns why the kinds cannot be read. known is false until the first attempt has
+// ReadProblem returns why the kinds cannot be read. known is false until the first attempt has
 // ended.
-func (o *Optional) Problem() (problem *mirror.Refusal, known bool) {
+func (o *OptionalCache) ReadProblem() (problem *mirror.Refusal, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.Cache() != nil {
+	if o.ServedCache() != nil {
 		return nil, true
 	}
 	return o.problem, o.problem != nil
 }
 
-// Fail records why the kinds cannot be read.
-func (o *Optional) Fail(problem *mirror.Refusal) {
+// RecordProblem records why the kinds cannot be read.
+func (o *OptionalCache) RecordProblem(problem *mirror.Refusal) {
 	o.mu.Lock()
 	changed := o.problem == nil || *o.problem != *problem
 	o.problem = problem
@@ -45,11 +45,11 @@ func (o *Optional) Fail(problem *mirror.Refusal) {
 	}
 }
 
-// Serve starts the sources, and enqueues the waiting requests.
-func (o *Optional) Serve(c cache.Cache) {
-	o.Optional.Serve(c)
+// StartServing starts the sources, and enqueues the waiting requests.
+func (o *OptionalCache) StartServing(c cache.Cache) {
+	o.OptionalCache.StartServing(c)
 	o.changes.Enqueue("")
 }
 
-// Changes returns a source that enqueues the requests whenever the problem changes.
-func (o *Optional) Changes(requests route.ByName) source.Source { return o.changes.SourceOf(requests) }
+// ProblemChangeSource returns a source that enqueues the requests whenever the problem changes.
+func (o *OptionalCache) ProblemChangeSource(requests route.RequestsByName) source.Source { return o.changes.RequestsSource(requests) }

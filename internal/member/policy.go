@@ -14,9 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// PolicyProbe is the name of a namespace that the policy must reject, and the label that makes the
+// PolicyProbeName is the name of a namespace that the policy must reject, and the label that makes the
 // policy reject it.
-const PolicyProbe = "xylem-policy-probe"
+const PolicyProbeName = "xylem-policy-probe"
 
 // PolicyState reports whether the member's admission policies limit the link's account.
 type PolicyState struct {
@@ -26,36 +26,36 @@ type PolicyState struct {
 	Detail string
 }
 
-// ProvePolicy sends a dry-run create of a namespace that has a label that Xylem must not set. The
+// ProbePolicyEnforced sends a dry-run create of a namespace that has a label that Xylem must not set. The
 // current policy must reject it; older versions accept it. Xylem links the member in any case,
 // because the policies protect the member and its admin may omit them.
-func (c *Connection) ProvePolicy(ctx context.Context, hostID string) PolicyState {
+func (c *Connection) ProbePolicyEnforced(ctx context.Context, hostID string) PolicyState {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: PolicyProbe, UID: PolicyProbe}}
+	root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: PolicyProbeName, UID: PolicyProbeName}}
 	probe := mirror.LeafNamespace(root, mirror.Member{HostID: hostID})
-	metav1.SetMetaDataLabel(&probe.ObjectMeta, PolicyProbe, "")
-	return judged(c.Live.Create(ctx, probe, client.DryRunAll))
+	metav1.SetMetaDataLabel(&probe.ObjectMeta, PolicyProbeName, "")
+	return policyStateOf(c.Live.Create(ctx, probe, client.DryRunAll))
 }
 
-// Proven reports whether the policies limit the account.
-func (p PolicyState) Proven() bool { return p.Enforced != nil && *p.Enforced }
+// IsEnforced reports whether the policies limit the account.
+func (p PolicyState) IsEnforced() bool { return p.Enforced != nil && *p.Enforced }
 
-// judged evaluates the response to the probe. It is a pure function.
-func judged(err error) PolicyState {
+// policyStateOf evaluates the response to the probe. It is a pure function.
+func policyStateOf(err error) PolicyState {
 	yes, no := true, false
 	switch {
 	case err == nil:
-		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run succeeded in creating namespace %q with a label that Xylem must not set", PolicyProbe)}
+		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run succeeded in creating namespace %q with a label that Xylem must not set", PolicyProbeName)}
 	case wording.DeniedByPolicy(err, access.AccountPolicy):
 		return PolicyState{Enforced: &yes}
 	}
-	return PolicyState{Detail: fmt.Sprintf("a dry run to create namespace %q failed: %v", PolicyProbe, err)}
+	return PolicyState{Detail: fmt.Sprintf("a dry run to create namespace %q failed: %v", PolicyProbeName, err)}
 }
 
-// MayLoosen reports whether the member's admin allows the account to loosen Pod Security. The
-// policies check the same permission. On an error, MayLoosen returns false.
-func (c *Connection) MayLoosen(ctx context.Context) bool {
+// MayLoosenPodSecurity reports whether the member's admin allows the account to loosen Pod Security. The
+// policies check the same permission. On an error, MayLoosenPodSecurity returns false.
+func (c *Connection) MayLoosenPodSecurity(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

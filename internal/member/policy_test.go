@@ -12,7 +12,7 @@ import (
 
 func TestJudged(t *testing.T) {
 	forbidden := func(causes ...string) error {
-		err := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, PolicyProbe, errors.New("no"))
+		err := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, PolicyProbeName, errors.New("no"))
 		for _, cause := range causes {
 			err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Message: cause})
 		}
@@ -30,7 +30,7 @@ func TestJudged(t *testing.T) {
 		"no response":                              {errors.New("connection refused"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := judged(tc.err)
+			got := policyStateOf(tc.err)
 			if diff := cmp.Diff(tc.want, got.Enforced); diff != "" {
 				t.Error(diff)
 			}

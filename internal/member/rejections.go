@@ -9,60 +9,60 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Rejections records which namespaces the member rejects. leaf_namespace writes it, so that the
+// NamespaceRejections records which namespaces the member rejects. leaf_namespace writes it, so that the
 // controllers of claims and Pods can report it. After a restart of the link, the next attempt to
 // create a namespace records it again. The zero value is ready for use.
-type Rejections struct {
+type NamespaceRejections struct {
 	mu sync.Mutex
-	// why has an entry for each namespace that was tried and still exists in a cluster. It is nil if
+	// byNamespace has an entry for each namespace that was tried and still exists in a cluster. It is nil if
 	// the member does not reject the namespace.
-	why     map[string]*mirror.Refusal
+	byNamespace     map[string]*mirror.Refusal
 	changes route.Trigger
 }
 
-// Of returns why the member rejects the creation of a namespace, or nil.
-func (r *Rejections) Of(namespace string) *mirror.Refusal {
+// RejectionOf returns why the member rejects the creation of a namespace, or nil.
+func (r *NamespaceRejections) RejectionOf(namespace string) *mirror.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.why[namespace]
+	return r.byNamespace[namespace]
 }
 
 // Attempted reports whether leaf_namespace has handled a namespace since the link started.
-func (r *Rejections) Attempted(namespace string) bool {
+func (r *NamespaceRejections) Attempted(namespace string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, attempted := r.why[namespace]
+	_, attempted := r.byNamespace[namespace]
 	return attempted
 }
 
-// Set records why the member rejects the creation of a namespace. nil means that it does not.
-func (r *Rejections) Set(namespace string, why *mirror.Refusal) {
-	if r.set(namespace, why) {
+// SetRejection records why the member rejects the creation of a namespace. nil means that it does not.
+func (r *NamespaceRejections) SetRejection(namespace string, why *mirror.Refusal) {
+	if r.storeRejection(namespace, why) {
 		r.changes.Enqueue(namespace)
 	}
 }
 
-// Forget removes the record of a namespace that exists in neither cluster.
-func (r *Rejections) Forget(namespace string) {
-	r.Set(namespace, nil)
+// ForgetNamespace removes the record of a namespace that exists in neither cluster.
+func (r *NamespaceRejections) ForgetNamespace(namespace string) {
+	r.SetRejection(namespace, nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.why, namespace)
+	delete(r.byNamespace, namespace)
 }
 
-// set reports whether the record has changed.
-func (r *Rejections) set(namespace string, why *mirror.Refusal) bool {
+// storeRejection reports whether the record has changed.
+func (r *NamespaceRejections) storeRejection(namespace string, why *mirror.Refusal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := r.why[namespace]
-	if r.why == nil {
-		r.why = map[string]*mirror.Refusal{}
+	was := r.byNamespace[namespace]
+	if r.byNamespace == nil {
+		r.byNamespace = map[string]*mirror.Refusal{}
 	}
-	r.why[namespace] = why
+	r.byNamespace[namespace] = why
 	return (was == nil) != (why == nil) || was != nil && *was != *why
 }
 
-// Changes returns a source that enqueues the requests for a namespace whenever its record changes.
-func (r *Rejections) Changes(requests route.ByName) source.Source {
-	return r.changes.SourceOf(requests)
+// RejectionChangeSource returns a source that enqueues the requests for a namespace whenever its record changes.
+func (r *NamespaceRejections) RejectionChangeSource(requests route.RequestsByName) source.Source {
+	return r.changes.RequestsSource(requests)
 }

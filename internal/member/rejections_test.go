@@ -14,10 +14,10 @@ import (
 
 // Only a change of a record enqueues requests, so that retries do not.
 func TestRejections(t *testing.T) {
-	var r Rejections
+	var r NamespaceRejections
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
-	if err := r.Changes(func(_ context.Context, namespace string) []reconcile.Request {
+	if err := r.RejectionChangeSource(func(_ context.Context, namespace string) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: namespace}}}
 	}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
@@ -30,9 +30,9 @@ func TestRejections(t *testing.T) {
 	} {
 		var why *mirror.Refusal
 		if step.why != "" {
-			why = mirror.Refuse("reason", "%s", step.why)
+			why = mirror.NewRefusal("reason", "%s", step.why)
 		}
-		r.Set(step.namespace, why)
+		r.SetRejection(step.namespace, why)
 		if changes := queue.Len() > 0; changes != step.changes {
 			t.Fatalf("%+v: enqueued: %t", step, changes)
 		}
@@ -43,7 +43,7 @@ func TestRejections(t *testing.T) {
 				t.Errorf("%+v: enqueued %v", step, request)
 			}
 		}
-		if diff := cmp.Diff(why, r.Of(step.namespace)); diff != "" {
+		if diff := cmp.Diff(why, r.RejectionOf(step.namespace)); diff != "" {
 			t.Errorf("%+v: record (-want +got):\n%s", step, diff)
 		}
 	}

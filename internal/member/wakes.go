@@ -12,33 +12,33 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// ClaimsOfWaiting enqueues the claims of a root or leaf Pod that is not bound to a node.
-func ClaimsOfWaiting(_ context.Context, obj client.Object) []reconcile.Request {
+// ClaimsOfUnboundPod enqueues the claims of a root or leaf Pod that is not bound to a node.
+func ClaimsOfUnboundPod(_ context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName != "" {
 		return nil
 	}
-	return route.ClaimsOf(pod)
+	return route.ClaimRequestsOf(pod)
 }
 
-// WithSiblings enqueues a root or leaf claim and its Siblings.
-func (l *Link) WithSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
-	return append(SameKey(ctx, obj), l.Siblings(ctx, obj)...)
+// ClaimAndSiblings enqueues a root or leaf claim and its Siblings.
+func (l *Link) ClaimAndSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
+	return append(RequestOfSameKey(ctx, obj), l.SiblingsOfBoundClaim(ctx, obj)...)
 }
 
-// Siblings enqueues, when a root or leaf claim is bound, the claims of the host's Pods that use
+// SiblingsOfBoundClaim enqueues, when a root or leaf claim is bound, the claims of the host's Pods that use
 // it and are not bound to a node. They may now be able to proceed, or need another member.
-func (l *Link) Siblings(ctx context.Context, obj client.Object) []reconcile.Request {
+func (l *Link) SiblingsOfBoundClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Spec.VolumeName == "" {
 		return nil
 	}
-	return l.SharingPods(ctx, claim)
+	return l.ClaimsOfSharingPods(ctx, claim)
 }
 
-// SharingPods enqueues all claims of the host's Pods that use a given claim and are not bound to a
+// ClaimsOfSharingPods enqueues all claims of the host's Pods that use a given claim and are not bound to a
 // node. They include that claim.
-func (l *Link) SharingPods(ctx context.Context, claim client.Object) []reconcile.Request {
+func (l *Link) ClaimsOfSharingPods(ctx context.Context, claim client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(claim)
 	pods, err := index.PodsOfClaim(ctx, l.Host, key)
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *Link) SharingPods(ctx context.Context, claim client.Object) []reconcile
 	}
 	var requests []reconcile.Request
 	for i := range pods {
-		requests = append(requests, ClaimsOfWaiting(ctx, &pods[i])...)
+		requests = append(requests, ClaimsOfUnboundPod(ctx, &pods[i])...)
 	}
 	return requests
 }

@@ -23,13 +23,13 @@ type Workload struct {
 // WorkloadOf returns the part of a Pod that a node's capacity depends on, or nil if the Pod uses no node: it
 // is unbound or finished.
 func WorkloadOf(pod *corev1.Pod) *Workload {
-	if pod.Spec.NodeName == "" || podstatus.Finished(pod) {
+	if pod.Spec.NodeName == "" || podstatus.IsPodFinished(pod) {
 		return nil
 	}
 	return &Workload{
-		ObjectMeta: metav1.ObjectMeta{Namespace: reduced.Text(pod.Namespace), Name: pod.Name, ResourceVersion: pod.ResourceVersion},
-		NodeName:   reduced.Text(pod.Spec.NodeName),
-		Requests:   reduced.Resources(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})),
+		ObjectMeta: metav1.ObjectMeta{Namespace: reduced.InternText(pod.Namespace), Name: pod.Name, ResourceVersion: pod.ResourceVersion},
+		NodeName:   reduced.InternText(pod.Spec.NodeName),
+		Requests:   reduced.InternResources(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})),
 	}
 }
 

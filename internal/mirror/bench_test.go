@@ -30,12 +30,12 @@ func newEveryday(tb testing.TB) everyday {
 	e.rootClaim = &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: mirrortest.Member.ClusterID}},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: mirrortest.Ptr("gold"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pvc-1",
+			StorageClassName: mirrortest.PointerTo("gold"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pvc-1",
 			Resources: corev1.VolumeResourceRequirements{Requests: size},
 		},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: size},
 	}
-	e.rootPod = mirrortest.RootPod(corev1.PodSpec{
+	e.rootPod = mirrortest.NewRootPod(corev1.PodSpec{
 		NodeName:   mirrortest.Member.NodeName,
 		Containers: []corev1.Container{{Name: "main", Image: "example/main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
 		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
@@ -43,15 +43,15 @@ func newEveryday(tb testing.TB) everyday {
 		}}},
 	})
 	var err error
-	if e.leafPod, err = podspec.Translate(e.rootPod, mirrortest.Member); err != nil {
+	if e.leafPod, err = podspec.TranslatePod(e.rootPod, mirrortest.Member); err != nil {
 		tb.Fatal(err)
 	}
 	e.leafPod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, StartTime: mirrortest.Ptr(metav1.Now()),
+		Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, StartTime: mirrortest.PointerTo(metav1.Now()),
 		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}},
 		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
 	}
-	if e.leafClaim, err = pvc.Translate(e.rootClaim, mirrortest.Ptr("gp3"), mirrortest.Member); err != nil {
+	if e.leafClaim, err = pvc.TranslateClaim(e.rootClaim, mirrortest.PointerTo("gp3"), mirrortest.Member); err != nil {
 		tb.Fatal(err)
 	}
 	e.leafClaim.UID, e.leafClaim.Status = "leaf-claim-uid", e.rootClaim.Status
@@ -63,8 +63,8 @@ func newEveryday(tb testing.TB) everyday {
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.example.com", VolumeHandle: "vol-1"}},
 		},
 	}
-	mirror.OriginFor(mirrortest.HostID, e.rootClaim).Stamp(e.leafPV)
-	e.hostPV = hostpv.Mirror(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
+	mirror.OriginForRoot(mirrortest.HostID, e.rootClaim).StampLeaf(e.leafPV)
+	e.hostPV = hostpv.TranslateVolume(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
 	return e
 }
 
@@ -73,27 +73,27 @@ func BenchmarkTranslations(b *testing.B) {
 	e := newEveryday(b)
 	for name, do := range map[string]func() bool{
 		"TranslatePod": func() bool {
-			leaf, err := podspec.Translate(e.rootPod, mirrortest.Member)
+			leaf, err := podspec.TranslatePod(e.rootPod, mirrortest.Member)
 			return leaf != nil && err == nil
 		},
 		"TranslateClaim": func() bool {
-			leaf, err := pvc.Translate(e.rootClaim, mirrortest.Ptr("gp3"), mirrortest.Member)
+			leaf, err := pvc.TranslateClaim(e.rootClaim, mirrortest.PointerTo("gp3"), mirrortest.Member)
 			return leaf != nil && err == nil
 		},
 		"HostVolume": func() bool {
-			return hostpv.Mirror(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, mirrortest.Member) != nil
+			return hostpv.TranslateVolume(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, mirrortest.Member) != nil
 		},
-		"LeafVolumeOf": func() bool { _, _, _, ok := hostpv.LeafOf(e.hostPV); return ok },
-		"OriginIn":     func() bool { _, ok := mirror.OriginIn(mirrortest.HostID, e.leafClaim); return ok },
+		"LeafVolumeOf": func() bool { _, _, _, ok := hostpv.LeafOfHostVolume(e.hostPV); return ok },
+		"OriginIn":     func() bool { _, ok := mirror.LeafOriginFromHost(mirrortest.HostID, e.leafClaim); return ok },
 		"RootPodStatus": func() bool {
-			return podstatus.Translate(e.rootPod, e.leafPod, mirrortest.Member).Phase == corev1.PodRunning
+			return podstatus.TranslatePodStatus(e.rootPod, e.leafPod, mirrortest.Member).Phase == corev1.PodRunning
 		},
-		"RootClaimStatus": func() bool { return len(pvc.TranslateStatus(e.rootClaim, e.leafClaim).Capacity) > 0 },
+		"RootClaimStatus": func() bool { return len(pvc.TranslateClaimStatus(e.rootClaim, e.leafClaim).Capacity) > 0 },
 		"ClaimStatusCurrent": func() bool {
-			return pvc.StatusCurrent(e.rootClaim, pvc.TranslateStatus(e.rootClaim, e.leafClaim))
+			return pvc.IsClaimStatusCurrent(e.rootClaim, pvc.TranslateClaimStatus(e.rootClaim, e.leafClaim))
 		},
-		"PodStatusApply": func() bool { return podstatus.Apply(e.rootPod, e.leafPod.Status) != nil },
-		"VolumeDrift":    func() bool { return hostpv.Drift(e.hostPV, e.leafPV, "").Capacity == nil },
+		"PodStatusApply": func() bool { return podstatus.PodStatusApplyBody(e.rootPod, e.leafPod.Status) != nil },
+		"VolumeDrift":    func() bool { return hostpv.VolumeDriftOf(e.hostPV, e.leafPV, "").Capacity == nil },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -110,7 +110,7 @@ func BenchmarkTranslations(b *testing.B) {
 func TestLookupsDoNotAllocate(t *testing.T) {
 	e := newEveryday(t)
 	for name, do := range map[string]func(){
-		"OriginIn": func() { _, _ = mirror.OriginIn(mirrortest.HostID, e.leafClaim) },
+		"OriginIn": func() { _, _ = mirror.LeafOriginFromHost(mirrortest.HostID, e.leafClaim) },
 	} {
 		if n := testing.AllocsPerRun(100, do); n > 0 {
 			t.Errorf("%s: got %v allocations, want none", name, n)

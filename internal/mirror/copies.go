@@ -11,51 +11,51 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Copies names the copies of a namespace's ConfigMaps and Secrets in a member. A copy does not use
+// ConfigCopies names the copies of a namespace's ConfigMaps and Secrets in a member. A copy does not use
 // its root's name: the member may have, or later create, an object with that name, and the Pod
 // would read it instead. If a namespace is deleted and re-created, the names of its copies change,
 // because the earlier namespace may have belonged to another tenant.
-type Copies struct {
+type ConfigCopies struct {
 	// HostID is the cluster ID of the host.
 	HostID string
-	// Namespace is the UID of the root namespace.
-	Namespace types.UID
+	// NamespaceUID is the VolumeUID of the root namespace.
+	NamespaceUID types.UID
 }
 
 const (
-	// copyMark separates the root's name from the digest. The member's admission policy reserves
-	// names that end in copyMark and a digest.
-	copyMark = ".xylem-"
-	// copyDigits is the number of hexadecimal digits of the digest. The root's name precedes it,
+	// copyNameMark separates the root's name from the digest. The member's admission policy reserves
+	// names that end in copyNameMark and a digest.
+	copyNameMark = ".xylem-"
+	// copyDigestDigits is the number of hexadecimal digits of the digest. The root's name precedes it,
 	// so only copies from namespaces of the same name, or with truncated names, could collide.
-	copyDigits = 8
+	copyDigestDigits = 8
 )
 
-// Name returns the name of the copy of a ConfigMap or Secret: the root's name, truncated if
-// necessary, and a digest of the host, the namespace's UID, and the whole name.
-func (c Copies) Name(root string) string {
-	sum := sha256.Sum256([]byte(c.HostID + "/" + string(c.Namespace) + "/" + root))
-	return copyPrefix(root) + hex.EncodeToString(sum[:])[:copyDigits]
+// NameOfCopy returns the name of the copy of a ConfigMap or Secret: the root's name, truncated if
+// necessary, and a digest of the host, the namespace's VolumeUID, and the whole name.
+func (c ConfigCopies) NameOfCopy(root string) string {
+	sum := sha256.Sum256([]byte(c.HostID + "/" + string(c.NamespaceUID) + "/" + root))
+	return copyNamePrefix(root) + hex.EncodeToString(sum[:])[:copyDigestDigits]
 }
 
-func copyPrefix(root string) string {
-	fits := validation.DNS1123SubdomainMaxLength - len(copyMark) - copyDigits
+func copyNamePrefix(root string) string {
+	fits := validation.DNS1123SubdomainMaxLength - len(copyNameMark) - copyDigestDigits
 	if len(root) > fits {
 		root = strings.TrimRight(root[:fits], "-.")
 	}
-	return root + copyMark
+	return root + copyNameMark
 }
 
-// isCopy reports whether an object has the name of a root's copy, for any UID of the namespace.
-func isCopy(leaf metav1.Object, root string) bool {
+// hasConfigCopyName reports whether an object has the name of a root's copy, for any VolumeUID of the namespace.
+func hasConfigCopyName(leaf metav1.Object, root string) bool {
 	switch leaf.(type) {
 	case *corev1.ConfigMap, *corev1.Secret:
 	default:
 		return false
 	}
-	digest, found := strings.CutPrefix(leaf.GetName(), copyPrefix(root))
+	digest, found := strings.CutPrefix(leaf.GetName(), copyNamePrefix(root))
 	if _, err := hex.DecodeString(digest); err != nil {
 		return false
 	}
-	return found && len(digest) == copyDigits
+	return found && len(digest) == copyDigestDigits
 }

@@ -15,13 +15,13 @@ import (
 
 func TestCopyNames(t *testing.T) {
 	// The name must never change, because running Pods refer to it.
-	if got := mirrortest.Copies.Name("settings"); got != "settings.xylem-"+digestOfSettings {
+	if got := mirrortest.ConfigCopies.NameOfCopy("settings"); got != "settings.xylem-"+digestOfSettings {
 		t.Errorf("the copy's name is %s, want settings.xylem-%s", got, digestOfSettings)
 	}
 	long := strings.Repeat("a", validation.DNS1123SubdomainMaxLength-1)
 	names := []string{
-		mirrortest.Copies.Name("settings"), mirrortest.Copies.Name("settings.xylem-" + digestOfSettings), mirrortest.Copies.Name(long + "b"), mirrortest.Copies.Name(long + "c"),
-		mirrortest.Copies.Name(strings.Repeat("a.", 126)), mirror.Copies{HostID: mirrortest.HostID, Namespace: "newer-uid"}.Name("settings"), mirror.Copies{HostID: "other", Namespace: "shop-uid"}.Name("settings"),
+		mirrortest.ConfigCopies.NameOfCopy("settings"), mirrortest.ConfigCopies.NameOfCopy("settings.xylem-" + digestOfSettings), mirrortest.ConfigCopies.NameOfCopy(long + "b"), mirrortest.ConfigCopies.NameOfCopy(long + "c"),
+		mirrortest.ConfigCopies.NameOfCopy(strings.Repeat("a.", 126)), mirror.ConfigCopies{HostID: mirrortest.HostID, NamespaceUID: "newer-uid"}.NameOfCopy("settings"), mirror.ConfigCopies{HostID: "other", NamespaceUID: "shop-uid"}.NameOfCopy("settings"),
 	}
 	for i, name := range names {
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
@@ -43,25 +43,25 @@ func TestOriginOfCopies(t *testing.T) {
 		pod        bool
 		want       bool
 	}{
-		"copy of the root":                              {root: "settings", leaf: mirrortest.Copies.Name("settings"), want: true},
-		"copy from an earlier namespace":                {root: "settings", leaf: mirror.Copies{HostID: mirrortest.HostID, Namespace: "older-uid"}.Name("settings"), want: true},
+		"copy of the root":                              {root: "settings", leaf: mirrortest.ConfigCopies.NameOfCopy("settings"), want: true},
+		"copy from an earlier namespace":                {root: "settings", leaf: mirror.ConfigCopies{HostID: mirrortest.HostID, NamespaceUID: "older-uid"}.NameOfCopy("settings"), want: true},
 		"copy with the name that earlier versions used": {root: "settings", leaf: "settings", want: true},
-		"copy of a root with a long name":               {root: long, leaf: mirrortest.Copies.Name(long), want: true},
-		"copy of another root":                          {root: "settings", leaf: mirrortest.Copies.Name("password")},
-		"copy of a root with the same prefix":           {root: "settings", leaf: mirrortest.Copies.Name("settings.more")},
+		"copy of a root with a long name":               {root: long, leaf: mirrortest.ConfigCopies.NameOfCopy(long), want: true},
+		"copy of another root":                          {root: "settings", leaf: mirrortest.ConfigCopies.NameOfCopy("password")},
+		"copy of a root with the same prefix":           {root: "settings", leaf: mirrortest.ConfigCopies.NameOfCopy("settings.more")},
 		"copied to another name":                        {root: "settings", leaf: "settings-2"},
 		"without a valid digest":                        {root: "settings", leaf: "settings.xylem-somebody"},
-		"with a longer digest":                          {root: "settings", leaf: mirrortest.Copies.Name("settings") + "00"},
-		"a Pod with the name of a copy":                 {root: "settings", leaf: mirrortest.Copies.Name("settings"), pod: true},
+		"with a longer digest":                          {root: "settings", leaf: mirrortest.ConfigCopies.NameOfCopy("settings") + "00"},
+		"a Pod with the name of a copy":                 {root: "settings", leaf: mirrortest.ConfigCopies.NameOfCopy("settings"), pod: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			meta := metav1.ObjectMeta{Namespace: "shop", Name: tc.leaf}
-			mirror.OriginFor(mirrortest.HostID, &metav1.ObjectMeta{Namespace: "shop", Name: tc.root, UID: "root-uid"}).Stamp(&meta)
+			mirror.OriginForRoot(mirrortest.HostID, &metav1.ObjectMeta{Namespace: "shop", Name: tc.root, UID: "root-uid"}).StampLeaf(&meta)
 			var leaf metav1.Object = &corev1.Secret{ObjectMeta: meta}
 			if tc.pod {
 				leaf = &corev1.Pod{ObjectMeta: meta}
 			}
-			if _, got := mirror.OriginIn(mirrortest.HostID, leaf); got != tc.want {
+			if _, got := mirror.LeafOriginFromHost(mirrortest.HostID, leaf); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "regenerate FIELDS.md")
 const fieldsDoc = "FIELDS.md"
 
 func TestFieldsDoc(t *testing.T) {
-	want := fields.Markdown(Tables())
+	want := fields.RenderMarkdown(Tables())
 	if *update {
 		if err := os.WriteFile(fieldsDoc, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -47,9 +47,9 @@ func TestFieldsDoc(t *testing.T) {
 func TestEveryFieldIsDecided(t *testing.T) {
 	for _, table := range Tables() {
 		t.Run(table.Title, func(t *testing.T) {
-			undecided, stale := table.Gaps()
+			undecided, stale := table.FindGaps()
 			for _, path := range undecided {
-				t.Errorf("no decision on %s.%s", table.Root, path)
+				t.Errorf("no decision on %s.%s", table.PathPrefix, path)
 			}
 			for _, path := range stale {
 				t.Errorf("the entry %s matches no field, or a field that another entry also matches", path)
@@ -114,11 +114,11 @@ func TestGaps(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			table := fields.Table{Holder: reflect.TypeFor[outer]()}
+			table := fields.Table{StructType: reflect.TypeFor[outer]()}
 			for _, path := range c.paths {
 				table.Fields = append(table.Fields, fields.Field{Path: path, Decision: fields.Keep, Why: "why"})
 			}
-			undecided, stale := table.Gaps()
+			undecided, stale := table.FindGaps()
 			if diff := cmp.Diff(c.undecided, undecided); diff != "" {
 				t.Errorf("undecided (-want +got):\n%s", diff)
 			}
@@ -133,7 +133,7 @@ func TestGaps(t *testing.T) {
 func TestTablesMatchTranslation(t *testing.T) {
 	t.Run("metadata", func(t *testing.T) {
 		checkTable(t, fields.MetaTable, func(meta *metav1.ObjectMeta) (*metav1.ObjectMeta, error) {
-			leaf, err := podspec.Translate(&corev1.Pod{ObjectMeta: *meta}, mirrortest.Member)
+			leaf, err := podspec.TranslatePod(&corev1.Pod{ObjectMeta: *meta}, mirrortest.Member)
 			if err != nil {
 				return nil, err
 			}
@@ -141,15 +141,15 @@ func TestTablesMatchTranslation(t *testing.T) {
 		})
 	})
 	t.Run("pod", func(t *testing.T) {
-		checkTable(t, podspec.Table, func(spec *corev1.PodSpec) (*corev1.PodSpec, error) {
-			leaf, err := podspec.Translate(&corev1.Pod{Spec: *spec}, mirrortest.Member)
+		checkTable(t, podspec.PodFieldTable, func(spec *corev1.PodSpec) (*corev1.PodSpec, error) {
+			leaf, err := podspec.TranslatePod(&corev1.Pod{Spec: *spec}, mirrortest.Member)
 			if err != nil {
 				return nil, err
 			}
-			refs.PointAt(mirrortest.Copies, leaf)
+			refs.PointAtCopies(mirrortest.ConfigCopies, leaf)
 			// This is the leaf after root_pod has added the ephemeral container.
 			if root := (&corev1.Pod{Spec: *spec}); len(spec.EphemeralContainers) > 0 {
-				leaf, err = podspec.ApplyDebug(root, leaf, spec.EphemeralContainers[0].Name, func(pod *corev1.Pod) { refs.PointAt(mirrortest.Copies, pod) })
+				leaf, err = podspec.AddDebugContainer(root, leaf, spec.EphemeralContainers[0].Name, func(pod *corev1.Pod) { refs.PointAtCopies(mirrortest.ConfigCopies, pod) })
 				if err != nil {
 					return nil, err
 				}
@@ -158,20 +158,20 @@ func TestTablesMatchTranslation(t *testing.T) {
 		})
 	})
 	t.Run("pod status", func(t *testing.T) {
-		checkTable(t, podstatus.Table, func(status *corev1.PodStatus) (*corev1.PodStatus, error) {
+		checkTable(t, podstatus.PodStatusFieldTable, func(status *corev1.PodStatus) (*corev1.PodStatus, error) {
 			root := &corev1.Pod{Spec: corev1.PodSpec{
 				InitContainers: []corev1.Container{{Name: "x"}},
 				Containers:     []corev1.Container{{Name: "x"}},
 
 				EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "x"}}},
 			}}
-			shown := podstatus.Translate(root, &corev1.Pod{Status: *status}, mirrortest.Member)
+			shown := podstatus.TranslatePodStatus(root, &corev1.Pod{Status: *status}, mirrortest.Member)
 			return &shown, nil
 		})
 	})
 	t.Run("claim", func(t *testing.T) {
-		checkTable(t, pvc.Table, func(spec *corev1.PersistentVolumeClaimSpec) (*corev1.PersistentVolumeClaimSpec, error) {
-			leaf, err := pvc.Translate(&corev1.PersistentVolumeClaim{Spec: *spec}, nil, mirrortest.Member)
+		checkTable(t, pvc.ClaimFieldTable, func(spec *corev1.PersistentVolumeClaimSpec) (*corev1.PersistentVolumeClaimSpec, error) {
+			leaf, err := pvc.TranslateClaim(&corev1.PersistentVolumeClaim{Spec: *spec}, nil, mirrortest.Member)
 			if err != nil {
 				return nil, err
 			}
@@ -179,29 +179,29 @@ func TestTablesMatchTranslation(t *testing.T) {
 		})
 	})
 	t.Run("claim status", func(t *testing.T) {
-		checkTable(t, pvc.StatusTable, func(status *corev1.PersistentVolumeClaimStatus) (*corev1.PersistentVolumeClaimStatus, error) {
+		checkTable(t, pvc.ClaimStatusFieldTable, func(status *corev1.PersistentVolumeClaimStatus) (*corev1.PersistentVolumeClaimStatus, error) {
 			root, leaf := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaim{Status: *status}
 			root.Status.Phase, leaf.Status.Phase = corev1.ClaimBound, corev1.ClaimBound
-			shown := pvc.TranslateStatus(root, leaf)
+			shown := pvc.TranslateClaimStatus(root, leaf)
 			return &shown, nil
 		})
 	})
 	t.Run("volume", func(t *testing.T) {
-		checkTable(t, hostpv.Table, func(spec *corev1.PersistentVolumeSpec) (*corev1.PersistentVolumeSpec, error) {
-			host := hostpv.Mirror(&corev1.PersistentVolume{Spec: *spec}, &corev1.PersistentVolumeClaim{}, corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
+		checkTable(t, hostpv.VolumeFieldTable, func(spec *corev1.PersistentVolumeSpec) (*corev1.PersistentVolumeSpec, error) {
+			host := hostpv.TranslateVolume(&corev1.PersistentVolume{Spec: *spec}, &corev1.PersistentVolumeClaim{}, corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
 			return &host.Spec, nil
 		})
 	})
 	t.Run("snapshot", func(t *testing.T) {
-		checkTable(t, snapshot.Table, func(spec *snapshotv1.VolumeSnapshotSpec) (*snapshotv1.VolumeSnapshotSpec, error) {
-			return &snapshot.Translate(&snapshotv1.VolumeSnapshot{Spec: *spec}, "x", mirrortest.Member).Spec, nil
+		checkTable(t, snapshot.SnapshotFieldTable, func(spec *snapshotv1.VolumeSnapshotSpec) (*snapshotv1.VolumeSnapshotSpec, error) {
+			return &snapshot.TranslateSnapshot(&snapshotv1.VolumeSnapshot{Spec: *spec}, "x", mirrortest.Member).Spec, nil
 		})
 	})
 	t.Run("snapshot status", func(t *testing.T) {
-		checkTable(t, snapshot.StatusTable, func(status *snapshotv1.VolumeSnapshotContentStatus) (*snapshotv1.VolumeSnapshotContentStatus, error) {
+		checkTable(t, snapshot.ContentStatusFieldTable, func(status *snapshotv1.VolumeSnapshotContentStatus) (*snapshotv1.VolumeSnapshotContentStatus, error) {
 			leaf := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: status}
 			host := &snapshotv1.VolumeSnapshotContent{Status: &snapshotv1.VolumeSnapshotContentStatus{}}
-			return snapshot.Mirrored(host, leaf, mirrortest.Member), nil
+			return snapshot.MirroredStatus(host, leaf, mirrortest.Member), nil
 		})
 	})
 }
@@ -211,20 +211,20 @@ func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T,
 	for _, f := range table.Fields {
 		t.Run(f.Path, func(t *testing.T) {
 			from := new(T)
-			field := mirrortest.At(t, reflect.ValueOf(from).Elem(), f.Path)
-			(&mirrortest.Filler{}).Fill(field)
+			field := mirrortest.FieldAtPath(t, reflect.ValueOf(from).Elem(), f.Path)
+			(&mirrortest.Filler{}).FillValue(field)
 			if field.IsZero() {
 				t.Fatal("the test did not set the field")
 			}
 			to, err := translate(from)
 			if f.Decision == fields.Refuse {
-				checkRefused(t, table.Root+"."+f.Path, err)
+				checkRefused(t, table.PathPrefix+"."+f.Path, err)
 				return
 			}
 			if err != nil {
 				t.Fatalf("the object was refused: %v", err)
 			}
-			got := mirrortest.At(t, reflect.ValueOf(to).Elem(), f.Path)
+			got := mirrortest.FieldAtPath(t, reflect.ValueOf(to).Elem(), f.Path)
 			switch f.Decision {
 			case fields.Keep:
 				if diff := cmp.Diff(field.Interface(), got.Interface()); diff != "" {
@@ -268,5 +268,5 @@ func checkRefused(t *testing.T, path string, err error) {
 
 // Tables returns all tables in the order of FIELDS.md.
 func Tables() []fields.Table {
-	return []fields.Table{fields.MetaTable, podspec.Table, podstatus.Table, pvc.Table, pvc.StatusTable, hostpv.Table, snapshot.Table, snapshot.StatusTable}
+	return []fields.Table{fields.MetaTable, podspec.PodFieldTable, podstatus.PodStatusFieldTable, pvc.ClaimFieldTable, pvc.ClaimStatusFieldTable, hostpv.VolumeFieldTable, snapshot.SnapshotFieldTable, snapshot.ContentStatusFieldTable}
 }

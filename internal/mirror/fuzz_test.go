@@ -38,7 +38,7 @@ func FuzzTranslatePod(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		root := fuzzedPod(data)
 		// Nearly every random Pod sets a refused field, so drop such fields.
-		fields.Shaped(refusedAsDropped(podspec.Table).Compile(), &root.Spec, "spec")
+		fields.ApplyDecisions(refusedAsDropped(podspec.PodFieldTable).CompileDecisions(), &root.Spec, "spec")
 		checkPod(t, root)
 	})
 }
@@ -52,7 +52,7 @@ func FuzzRefusePod(f *testing.F) {
 // fuzzedPod returns a Pod that satisfies what the API enforces and translation relies on: valid
 // object names, and one source for each volume.
 func fuzzedPod(data []byte) *corev1.Pod {
-	pod := mirrortest.Fuzzed[corev1.Pod](data)
+	pod := mirrortest.FuzzedObject[corev1.Pod](data)
 	pod.Namespace, pod.Name = "shop", "web"
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -95,7 +95,7 @@ func refusedAsDropped(t fields.Table) fields.Table {
 func checkPod(t *testing.T, root *corev1.Pod) {
 	t.Helper()
 	before := root.DeepCopy()
-	leaf, err := podspec.Translate(root, mirrortest.Member)
+	leaf, err := podspec.TranslatePod(root, mirrortest.Member)
 	if diff := cmp.Diff(before, root); diff != "" {
 		t.Fatalf("the root was changed:\n%s", diff)
 	}
@@ -108,9 +108,9 @@ func checkPod(t *testing.T, root *corev1.Pod) {
 	}
 	checkLeaf(t, root, leaf)
 
-	shown := podstatus.Translate(root, leaf, mirrortest.Member)
+	shown := podstatus.TranslatePodStatus(root, leaf, mirrortest.Member)
 	root.Status = shown
-	if again := podstatus.Translate(root, leaf, mirrortest.Member); !podstatus.Current(root, again) {
+	if again := podstatus.TranslatePodStatus(root, leaf, mirrortest.Member); !podstatus.IsPodStatusCurrent(root, again) {
 		t.Errorf("the second translation differs from the first (-shown +again):\n%s", cmp.Diff(shown, again))
 	}
 }
@@ -118,35 +118,35 @@ func checkPod(t *testing.T, root *corev1.Pod) {
 func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	t.Helper()
 	twice := leaf.DeepCopy()
-	twice.UID = root.UID // the stamp has the UID of the translated object
-	again, err := podspec.Translate(twice, mirrortest.Member)
+	twice.UID = root.UID // the stamp has the VolumeUID of the translated object
+	again, err := podspec.TranslatePod(twice, mirrortest.Member)
 	if err != nil {
 		t.Fatalf("the leaf is refused: %v", err)
 	}
 	if diff := cmp.Diff(leaf, again); diff != "" {
 		t.Errorf("translating twice changes something (-once +twice):\n%s", diff)
 	}
-	if diff := cmp.Diff(podspec.ClaimNames(root), podspec.ClaimNames(leaf)); diff != "" {
+	if diff := cmp.Diff(podspec.ClaimNamesOfPod(root), podspec.ClaimNamesOfPod(leaf)); diff != "" {
 		t.Errorf("the leaf uses other claims (-root +leaf):\n%s", diff)
 	}
 	debugged := leaf
 	for _, name := range podspec.MissingDebugContainers(root, leaf) {
-		if debugged, err = podspec.ApplyDebug(root, debugged, name, func(*corev1.Pod) {}); err != nil {
+		if debugged, err = podspec.AddDebugContainer(root, debugged, name, func(*corev1.Pod) {}); err != nil {
 			root = root.DeepCopy()
 			root.Spec.EphemeralContainers, debugged = nil, leaf
 			break
 		}
 	}
-	if diff := cmp.Diff(refs.Of(root), refs.Of(debugged)); diff != "" {
+	if diff := cmp.Diff(refs.ReferencesOfPod(root), refs.ReferencesOfPod(debugged)); diff != "" {
 		t.Errorf("the leaf refers to other objects (-root +leaf):\n%s", diff)
 	}
 	if lacks := podspec.MissingDebugContainers(root, debugged); len(lacks) > 0 {
 		t.Errorf("ephemeral containers are still missing: %v", lacks)
 	}
-	if origin, ok := mirror.OriginIn(mirrortest.HostID, leaf); root.UID != "" && (!ok || origin != mirror.OriginFor(mirrortest.HostID, root)) {
+	if origin, ok := mirror.LeafOriginFromHost(mirrortest.HostID, leaf); root.UID != "" && (!ok || origin != mirror.OriginForRoot(mirrortest.HostID, root)) {
 		t.Errorf("origin is %v, %v; want the root's", origin, ok)
 	}
-	if drift := podspec.LeafDrift(root, leaf, mirrortest.Member); !drift.Empty() {
+	if drift := podspec.PodDriftOf(root, leaf, mirrortest.Member); !drift.IsEmpty() {
 		t.Errorf("a new leaf drifts: %+v", drift)
 	}
 	for _, c := range leaf.Spec.TopologySpreadConstraints {
@@ -164,12 +164,12 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 func FuzzTranslateClaim(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		root := mirrortest.Fuzzed[corev1.PersistentVolumeClaim](data)
+		root := mirrortest.FuzzedObject[corev1.PersistentVolumeClaim](data)
 		if len(data)%2 == 0 {
 			root.Spec.DataSource, root.Spec.DataSourceRef = nil, nil
 		}
 		before := root.DeepCopy()
-		leaf, err := pvc.Translate(root, mirrortest.Ptr("gp3"), mirrortest.Member)
+		leaf, err := pvc.TranslateClaim(root, mirrortest.PointerTo("gp3"), mirrortest.Member)
 		if diff := cmp.Diff(before, root); diff != "" {
 			t.Fatalf("the root was changed:\n%s", diff)
 		}
@@ -178,12 +178,12 @@ func FuzzTranslateClaim(f *testing.F) {
 		} else if refused {
 			return
 		}
-		if !datasource.Same(root, leaf) {
+		if !datasource.SameDataSource(root, leaf) {
 			t.Errorf("the leaf claim has another data source")
 		}
 		twice := leaf.DeepCopy()
 		twice.UID = root.UID
-		again, err := pvc.Translate(twice, leaf.Spec.StorageClassName, mirrortest.Member)
+		again, err := pvc.TranslateClaim(twice, leaf.Spec.StorageClassName, mirrortest.Member)
 		if err != nil {
 			t.Fatalf("the leaf is refused: %v", err)
 		}
@@ -193,14 +193,14 @@ func FuzzTranslateClaim(f *testing.F) {
 		if leaf.Spec.VolumeName != "" {
 			t.Errorf("the leaf requests volume %s, want none", leaf.Spec.VolumeName)
 		}
-		if _, changes := pvc.Growth(root, leaf); changes {
+		if _, changes := pvc.LeafStorageRequest(root, leaf); changes {
 			t.Error("a new leaf already needs to be expanded")
 		}
 
 		root.Status.Phase, leaf.Status = corev1.ClaimBound, root.Status
 		leaf.Status.Phase = corev1.ClaimBound
-		want := pvc.TranslateStatus(root, leaf)
-		if root.Status = *want.DeepCopy(); !pvc.StatusCurrent(root, want) {
+		want := pvc.TranslateClaimStatus(root, leaf)
+		if root.Status = *want.DeepCopy(); !pvc.IsClaimStatusCurrent(root, want) {
 			t.Errorf("the second translation differs from the first: %+v", want)
 		}
 	})

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MadeByUs reports whether Xylem created a member's namespace, which then has this host's complete
+// IsNamespaceCreatedByXylem reports whether Xylem created a member's namespace, which then has this host's complete
 // stamp for its name. A namespace that an admin created and shared with Xylem belongs to that
 // admin, and Xylem never changes or deletes it.
-func MadeByUs(ns *corev1.Namespace, hostID string) bool {
+func IsNamespaceCreatedByXylem(ns *corev1.Namespace, hostID string) bool {
 	if ns == nil {
 		return false
 	}
-	origin, ours := OriginIn(hostID, ns)
+	origin, ours := LeafOriginFromHost(hostID, ns)
 	return ours && origin.Root == types.NamespacedName{Name: ns.Name}
 }
 
@@ -30,8 +30,8 @@ const (
 // The Pod Security levels that restrict Pods, the weaker one first. The third level, "privileged",
 // restricts nothing.
 const (
-	levelBaseline   = "baseline"
-	levelRestricted = "restricted"
+	podSecurityBaseline   = "baseline"
+	podSecurityRestricted = "restricted"
 )
 
 // PodSecurityLabels returns the namespace labels that Pod Security admission reads.
@@ -41,18 +41,18 @@ func PodSecurityLabels(ns *corev1.Namespace) map[string]string {
 	return labels
 }
 
-// leafPodSecurity returns the Pod Security labels that Xylem sets on the member's namespace: the
+// leafPodSecurityLabels returns the Pod Security labels that Xylem sets on the member's namespace: the
 // host's labels that restrict Pods, and at least "baseline". It omits version labels, because older
 // versions restrict less. If the member's admin allows Xylem to loosen Pod Security, it returns the
 // host's labels unchanged.
-func leafPodSecurity(root *corev1.Namespace, loosen bool) map[string]string {
+func leafPodSecurityLabels(root *corev1.Namespace, loosen bool) map[string]string {
 	host := PodSecurityLabels(root)
 	if loosen {
 		return host
 	}
-	labels := map[string]string{podSecurityEnforce: levelBaseline}
+	labels := map[string]string{podSecurityEnforce: podSecurityBaseline}
 	for _, mode := range []string{"enforce", "audit", "warn"} {
-		if level := host[podSecurityPrefix+mode]; level == levelBaseline || level == levelRestricted {
+		if level := host[podSecurityPrefix+mode]; level == podSecurityBaseline || level == podSecurityRestricted {
 			labels[podSecurityPrefix+mode] = level
 		}
 	}
@@ -64,20 +64,20 @@ func leafPodSecurity(root *corev1.Namespace, loosen bool) map[string]string {
 // the level. Other labels may grant permissions and quotas, which only the member's admin may grant
 // in the member.
 func LeafNamespace(root *corev1.Namespace, m Member) *corev1.Namespace {
-	leaf := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: root.Name, Labels: leafPodSecurity(root, m.LoosenPodSecurity)}}
-	OriginFor(m.HostID, root).Stamp(leaf)
+	leaf := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: root.Name, Labels: leafPodSecurityLabels(root, m.LoosenPodSecurity)}}
+	OriginForRoot(m.HostID, root).StampLeaf(leaf)
 	return leaf
 }
 
-// KeepPodSecurity reports whether Xylem keeps a Pod Security label that a user of the member set,
+// KeepsPodSecurityLabel reports whether Xylem keeps a Pod Security label that a user of the member set,
 // instead of setting its own. The member's admin may tighten the host's level, and may set any
 // level for a label that the host has not set.
-func KeepPodSecurity(key, theirs string, root *corev1.Namespace) bool {
+func KeepsPodSecurityLabel(key, theirs string, root *corev1.Namespace) bool {
 	switch root.Labels[key] {
-	case levelRestricted:
-		return theirs == levelRestricted
-	case levelBaseline:
-		return theirs == levelBaseline || theirs == levelRestricted
+	case podSecurityRestricted:
+		return theirs == podSecurityRestricted
+	case podSecurityBaseline:
+		return theirs == podSecurityBaseline || theirs == podSecurityRestricted
 	}
 	return true
 }

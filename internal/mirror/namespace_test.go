@@ -45,7 +45,7 @@ func TestLeafNamespace(t *testing.T) {
 		t.Errorf("the root was changed: %s", diff)
 	}
 	bare := mirror.LeafNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "u2"}}, mirror.Member{HostID: "host-1"})
-	if !mirror.MadeByUs(bare, "host-1") {
+	if !mirror.IsNamespaceCreatedByXylem(bare, "host-1") {
 		t.Error("a namespace without labels is not stamped")
 	}
 }
@@ -64,12 +64,12 @@ func TestCreatedByXylem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ns := mirror.LeafNamespace(rootNamespace(), mirror.Member{HostID: "host-1"})
 			tc.change(ns)
-			if got := mirror.MadeByUs(ns, "host-1"); got != tc.want {
+			if got := mirror.IsNamespaceCreatedByXylem(ns, "host-1"); got != tc.want {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})
 	}
-	if mirror.MadeByUs(nil, "host-1") {
+	if mirror.IsNamespaceCreatedByXylem(nil, "host-1") {
 		t.Error("MadeByUs returned true for nil")
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func stamped() *corev1.Pod {
 	leaf := &corev1.Pod{}
-	mirror.Origin{HostID: mirrortest.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "pod-uid"}.Stamp(leaf)
+	mirror.Origin{HostID: mirrortest.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "pod-uid"}.StampLeaf(leaf)
 	return leaf
 }
 
@@ -41,7 +41,7 @@ func TestOriginIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leaf := stamped()
 			c.change(leaf)
-			if _, got := mirror.OriginIn(mirrortest.HostID, leaf); got != c.want {
+			if _, got := mirror.LeafOriginFromHost(mirrortest.HostID, leaf); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -58,13 +58,13 @@ func FuzzOriginRoundTrip(f *testing.F) {
 		}
 		root := &metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)}
 		leaf := &metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}}
-		mirror.OriginFor(hostID, root).Stamp(leaf)
+		mirror.OriginForRoot(hostID, root).StampLeaf(leaf)
 
-		got, ok := mirror.OriginIn(hostID, leaf)
+		got, ok := mirror.LeafOriginFromHost(hostID, leaf)
 		if !ok {
 			t.Fatal("the stamp is incomplete")
 		}
-		if diff := cmp.Diff(mirror.OriginFor(hostID, root), got); diff != "" {
+		if diff := cmp.Diff(mirror.OriginForRoot(hostID, root), got); diff != "" {
 			t.Errorf("origin (-want +got):\n%s", diff)
 		}
 		if leaf.Labels["a"] != "b" || leaf.Annotations["c"] != "d" {

@@ -11,8 +11,8 @@ type Refusal struct {
 	Message string
 }
 
-// Refuse returns a refusal with a formatted message.
-func Refuse(reason, format string, args ...any) *Refusal {
+// NewRefusal returns a refusal with a formatted message.
+func NewRefusal(reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 

@@ -19,15 +19,15 @@ type Reporter struct {
 	Claim string
 }
 
-// ReporterOf reads the annotation of a root claim or Pod. The annotation is meaningless without the
+// ReporterOfRoot reads the annotation of a root claim or Pod. The annotation is meaningless without the
 // condition.
-func ReporterOf(root metav1.Object) Reporter {
+func ReporterOfRoot(root metav1.Object) Reporter {
 	cluster, claim, _ := strings.Cut(root.GetAnnotations()[v1alpha1.AnnotationReportedBy], "/")
 	return Reporter{cluster, claim}
 }
 
-// Stamp adds the annotation to the body of the condition's server-side apply.
-func (r Reporter) Stamp(status *unstructured.Unstructured) *unstructured.Unstructured {
+// StampReporter adds the annotation to the body of the condition's server-side apply.
+func (r Reporter) StampReporter(status *unstructured.Unstructured) *unstructured.Unstructured {
 	value := r.ClusterID
 	if r.Claim != "" {
 		value += "/" + r.Claim

@@ -13,32 +13,32 @@ import (
 type VolumeCopy struct {
 	// HostID is the cluster ID of the host.
 	HostID string
-	// Volume and UID are the name and UID of the host PV.
+	// Volume and VolumeUID are the name and VolumeUID of the host PV.
 	Volume string
-	UID    types.UID
-	// Claim is the UID of the host's claim.
-	Claim types.UID
+	VolumeUID    types.UID
+	// ClaimUID is the VolumeUID of the host's claim.
+	ClaimUID types.UID
 }
 
-// VolumeCopyIn reads the stamp of a copy. It returns false for all other objects, including copies
+// VolumeCopyFromHost reads the stamp of a copy. It returns false for all other objects, including copies
 // of another host.
-func VolumeCopyIn(hostID string, obj metav1.Object) (VolumeCopy, bool) {
+func VolumeCopyFromHost(hostID string, obj metav1.Object) (VolumeCopy, bool) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	c := VolumeCopy{
 		HostID: labels[v1alpha1.LabelHost], Volume: annotations[v1alpha1.AnnotationCopyOf],
-		UID: types.UID(annotations[v1alpha1.AnnotationCopyOfUID]), Claim: types.UID(annotations[v1alpha1.AnnotationCopyFor]),
+		VolumeUID: types.UID(annotations[v1alpha1.AnnotationCopyOfUID]), ClaimUID: types.UID(annotations[v1alpha1.AnnotationCopyFor]),
 	}
 	_, root := annotations[v1alpha1.AnnotationRoot]
 	return c, c.HostID == hostID && hostID != "" && labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue &&
-		c.Volume != "" && c.UID != "" && c.Claim != "" && !root && RootUID(obj) == ""
+		c.Volume != "" && c.VolumeUID != "" && c.ClaimUID != "" && !root && StampedRootUID(obj) == ""
 }
 
-// Stamp adds the stamp to an object before its creation.
-func (c VolumeCopy) Stamp(obj metav1.Object) {
-	obj.SetLabels(fields.Merged(obj.GetLabels(), map[string]string{
+// StampCopy adds the stamp to an object before its creation.
+func (c VolumeCopy) StampCopy(obj metav1.Object) {
+	obj.SetLabels(fields.MergeStringMaps(obj.GetLabels(), map[string]string{
 		v1alpha1.LabelHost: c.HostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
 	}))
-	obj.SetAnnotations(fields.Merged(obj.GetAnnotations(), map[string]string{
-		v1alpha1.AnnotationCopyOf: c.Volume, v1alpha1.AnnotationCopyOfUID: string(c.UID), v1alpha1.AnnotationCopyFor: string(c.Claim),
+	obj.SetAnnotations(fields.MergeStringMaps(obj.GetAnnotations(), map[string]string{
+		v1alpha1.AnnotationCopyOf: c.Volume, v1alpha1.AnnotationCopyOfUID: string(c.VolumeUID), v1alpha1.AnnotationCopyFor: string(c.ClaimUID),
 	}))
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestVolumeCopyIn(t *testing.T) {
-	want := mirror.VolumeCopy{HostID: mirrortest.HostID, Volume: "pvc-1", UID: "host-uid", Claim: "claim-uid"}
+	want := mirror.VolumeCopy{HostID: mirrortest.HostID, Volume: "pvc-1", VolumeUID: "host-uid", ClaimUID: "claim-uid"}
 	origin := mirror.Origin{HostID: mirrortest.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "claim-uid"}
 	unset := func(key string) func(*corev1.PersistentVolumeClaim) {
 		return func(c *corev1.PersistentVolumeClaim) {
@@ -34,26 +34,26 @@ func TestVolumeCopyIn(t *testing.T) {
 		"without a volume":               {unset(v1alpha1.AnnotationCopyOf), false},
 		"without the volume's UID":       {unset(v1alpha1.AnnotationCopyOfUID), false},
 		"without the claim's UID":        {unset(v1alpha1.AnnotationCopyFor), false},
-		"an Origin in addition":          {func(c *corev1.PersistentVolumeClaim) { origin.Stamp(c) }, false},
+		"an Origin in addition":          {func(c *corev1.PersistentVolumeClaim) { origin.StampLeaf(c) }, false},
 		"an incomplete Origin: a root":   {func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationRoot] = "" }, false},
 		"an incomplete Origin: its UID":  {func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationRootUID] = "claim-uid" }, false},
-		"the stamp is that of an Origin": {func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil; origin.Stamp(c) }, false},
+		"the stamp is that of an Origin": {func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil; origin.StampLeaf(c) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{}
 			claim.Namespace, claim.Name = "shop", "data"
-			want.Stamp(claim)
+			want.StampCopy(claim)
 			tc.change(claim)
-			got, copies := mirror.VolumeCopyIn(mirrortest.HostID, claim)
+			got, copies := mirror.VolumeCopyFromHost(mirrortest.HostID, claim)
 			if copies != tc.copies || copies && got != want {
 				t.Errorf("got %v, %t; want %t", got, copies, tc.copies)
 			}
-			if _, ours := mirror.OriginIn(mirrortest.HostID, claim); ours && copies {
+			if _, ours := mirror.LeafOriginFromHost(mirrortest.HostID, claim); ours && copies {
 				t.Error("the object counts both as a copy and as a leaf")
 			}
 		})
 	}
-	if _, copies := mirror.VolumeCopyIn("", &corev1.PersistentVolume{}); copies {
+	if _, copies := mirror.VolumeCopyFromHost("", &corev1.PersistentVolume{}); copies {
 		t.Error("an unstamped object counts as a copy of a host without an ID")
 	}
 }
@@ -62,11 +62,11 @@ func TestVolumeCopyIn(t *testing.T) {
 func TestCopyHasNoOrigin(t *testing.T) {
 	for name, object := range map[string]metav1.Object{"a claim": &corev1.PersistentVolumeClaim{}, "a PV": &corev1.PersistentVolume{}} {
 		t.Run(name, func(t *testing.T) {
-			mirror.VolumeCopy{HostID: mirrortest.HostID, Volume: "pvc-1", UID: "host-uid", Claim: "claim-uid"}.Stamp(object)
-			if origin, ours := mirror.OriginIn(mirrortest.HostID, object); ours {
+			mirror.VolumeCopy{HostID: mirrortest.HostID, Volume: "pvc-1", VolumeUID: "host-uid", ClaimUID: "claim-uid"}.StampCopy(object)
+			if origin, ours := mirror.LeafOriginFromHost(mirrortest.HostID, object); ours {
 				t.Errorf("its origin is %v", origin)
 			}
-			if uid := mirror.RootUID(object); uid != "" {
+			if uid := mirror.StampedRootUID(object); uid != "" {
 				t.Errorf("its root has UID %q", uid)
 			}
 		})

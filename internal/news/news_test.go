@@ -12,7 +12,7 @@ func TestDue(t *testing.T) {
 	n := New(clock)
 	due := func(want bool, state, what, when string) {
 		t.Helper()
-		got, again := n.Due(state, what)
+		got, again := n.EventDue(state, what)
 		if got != want {
 			t.Errorf("%s: the event %q about %q is due: %t, want %t", when, what, state, got, want)
 		}
@@ -25,12 +25,12 @@ func TestDue(t *testing.T) {
 	due(true, "other", "gated", "another state")
 	due(true, "pod", "refused", "another event")
 	due(true, "pod", "gated", "the first event again")
-	clock.SetTime(clock.Now().Add(Again - time.Second))
+	clock.SetTime(clock.Now().Add(RepeatInterval - time.Second))
 	due(false, "pod", "gated", "while the host keeps the event")
 	clock.SetTime(clock.Now().Add(time.Second))
 	due(true, "pod", "gated", "before the host deletes the event")
 	due(false, "pod", "gated", "after the repetition")
-	n.Forget("pod")
+	n.ForgetState("pod")
 	due(true, "pod", "gated", "when forgotten")
 }
 
@@ -39,7 +39,7 @@ func TestLasted(t *testing.T) {
 	n := New(clock)
 	lasted := func(want time.Duration, state, what string) {
 		t.Helper()
-		if got := n.Lasted(state, what); got != want {
+		if got := n.StateDuration(state, what); got != want {
 			t.Errorf("%q of %q has lasted %v, want %v", what, state, got, want)
 		}
 	}

@@ -101,7 +101,7 @@ func TestRefusedTokensAreLimited(t *testing.T) {
 				}
 				code, content = w.get(t, who, logsOfApp)
 			}
-			if code != http.StatusTooManyRequests || content != errTooManyRefusals.Line() || reviews.Load() > refusalBurst {
+			if code != http.StatusTooManyRequests || content != errTooManyRefusals.MessageLine() || reviews.Load() > refusalBurst {
 				t.Errorf("%d %q after %d reviews, want %d reviews", code, content, reviews.Load(), refusalBurst)
 			}
 			if code, content := w.get(t, "", logsOfApp); code != http.StatusUnauthorized {

@@ -17,30 +17,30 @@ const (
 	knownLimit = 1024
 )
 
-// listener limits the connections. Beyond a limit, it closes an unknown connection, so that peers
+// limitedListener limits the connections. Beyond a limit, it closes an unknown connection, so that peers
 // without permission can close only each other's connections. It never blocks.
-type listener struct {
+type limitedListener struct {
 	net.Listener
 	limit int
 
 	mu      sync.Mutex
 	total   int
-	unknown []*accepted    // oldest first
+	unknown []*acceptedConnection    // oldest first
 	peers   map[string]int // number of unknown connections by address
 }
 
-func limited(l net.Listener, sessions int) *listener {
-	return &listener{Listener: l, limit: unknownLimit + knownLimit + sessions, peers: map[string]int{}}
+func limitConnections(l net.Listener, sessions int) *limitedListener {
+	return &limitedListener{Listener: l, limit: unknownLimit + knownLimit + sessions, peers: map[string]int{}}
 }
 
 // Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		c, refused, over := l.admit(conn)
+		c, refused, over := l.admitConnection(conn)
 		if refused != nil {
 			refusedConnections.WithLabelValues(over).Inc()
 			_ = refused.Close()
@@ -51,45 +51,45 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// ofPeer, ofUnknown and ofAll are values of the metric's label. They name the limit because of which a
+// limitPerPeer, limitUnknown and limitTotal are values of the metric's label. They name the limit because of which a
 // connection was closed: on refused requests from one address, on unknown connections, or on all
 // connections.
 const (
-	ofPeer    = "peer"
-	ofUnknown = "unknown"
-	ofAll     = "all"
+	limitPerPeer    = "peer"
+	limitUnknown = "unknown"
+	limitTotal     = "all"
 )
 
-// admit admits a connection. If a limit was reached, it also returns the limit and the connection to
+// admitConnection admits a connection. If a limit was reached, it also returns the limit and the connection to
 // close: the oldest unknown one of the address with the most unknown connections, or the new one if
 // all connections are known.
-func (l *listener) admit(conn net.Conn) (c *accepted, refused net.Conn, over string) {
+func (l *limitedListener) admitConnection(conn net.Conn) (c *acceptedConnection, refused net.Conn, over string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case len(l.unknown) >= unknownLimit:
-		over = ofUnknown
+		over = limitUnknown
 	case l.total >= l.limit:
-		over = ofAll
+		over = limitTotal
 	}
 	if over != "" {
 		if len(l.unknown) == 0 {
 			return nil, conn, over
 		}
 		most := slices.Max(slices.Collect(maps.Values(l.peers)))
-		oldest := l.unknown[slices.IndexFunc(l.unknown, func(c *accepted) bool { return l.peers[c.peer] == most })]
-		oldest.leave()
+		oldest := l.unknown[slices.IndexFunc(l.unknown, func(c *acceptedConnection) bool { return l.peers[c.peer] == most })]
+		oldest.stopCounting()
 		refused = oldest
 	}
-	c = &accepted{Conn: conn, listener: l, peer: address(conn.RemoteAddr().String())}
+	c = &acceptedConnection{Conn: conn, listener: l, peer: addressWithoutPort(conn.RemoteAddr().String())}
 	l.total++
 	l.unknown = append(l.unknown, c)
 	l.peers[c.peer]++
 	return c, refused, over
 }
 
-// address returns an address without its port.
-func address(remote string) string {
+// addressWithoutPort returns an address without its port.
+func addressWithoutPort(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
 		return remote
@@ -97,16 +97,16 @@ func address(remote string) string {
 	return host
 }
 
-// accepted is an accepted connection. It is unknown until one of its requests is authorized.
-type accepted struct {
+// acceptedConnection is an accepted connection. It is unknown until one of its requests is authorized.
+type acceptedConnection struct {
 	net.Conn
-	listener *listener
+	listener *limitedListener
 	peer     string
-	left     bool // no longer counts; protected by listener.mu
+	released     bool // no longer counts; protected by listener.mu
 }
 
-// noLongerUnknown stops counting the connection as unknown. The caller must hold the listener's lock.
-func (c *accepted) noLongerUnknown() {
+// stopCountingUnknown stops counting the connection as unknown. The caller must hold the listener's lock.
+func (c *acceptedConnection) stopCountingUnknown() {
 	l := c.listener
 	i := slices.Index(l.unknown, c)
 	if i < 0 {
@@ -118,43 +118,43 @@ func (c *accepted) noLongerUnknown() {
 	}
 }
 
-// leave stops counting the connection. The caller must hold the listener's lock.
-func (c *accepted) leave() {
-	c.noLongerUnknown()
-	if !c.left {
-		c.left = true
+// stopCounting stops counting the connection. The caller must hold the listener's lock.
+func (c *acceptedConnection) stopCounting() {
+	c.stopCountingUnknown()
+	if !c.released {
+		c.released = true
 		c.listener.total--
 	}
 }
 
-// authorized makes the connection known.
-func (c *accepted) authorized() {
+// markAuthorized makes the connection known.
+func (c *acceptedConnection) markAuthorized() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	c.noLongerUnknown()
+	c.stopCountingUnknown()
 }
 
 // Close implements net.Conn.
-func (c *accepted) Close() error {
+func (c *acceptedConnection) Close() error {
 	c.listener.mu.Lock()
-	c.leave()
+	c.stopCounting()
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 
 type connectionKey struct{}
 
-// acceptedOf returns the connection of a request, or nil if the listener did not accept it.
-func acceptedOf(r *http.Request) *accepted {
-	c, _ := r.Context().Value(connectionKey{}).(*accepted)
+// connectionOfRequest returns the connection of a request, or nil if the listener did not accept it.
+func connectionOfRequest(r *http.Request) *acceptedConnection {
+	c, _ := r.Context().Value(connectionKey{}).(*acceptedConnection)
 	return c
 }
 
-// below returns the connection below TLS.
-func below(c net.Conn) *accepted {
+// connectionBelowTLS returns the connection below TLS.
+func connectionBelowTLS(c net.Conn) *acceptedConnection {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}
-	a, _ := c.(*accepted)
+	a, _ := c.(*acceptedConnection)
 	return a
 }

@@ -22,10 +22,10 @@ func (p *pipe) Close() error {
 
 // Peers without permission close only each other's connections, and known connections stay open.
 func TestListener(t *testing.T) {
-	l := limited(nil, 0)
-	admit := func(peer string) (c *accepted, over string) {
+	l := limitConnections(nil, 0)
+	admit := func(peer string) (c *acceptedConnection, over string) {
 		t.Helper()
-		c, refused, over := l.admit(&pipe{peer: peer})
+		c, refused, over := l.admitConnection(&pipe{peer: peer})
 		if refused != nil {
 			if err := refused.Close(); err != nil {
 				t.Fatal(err)
@@ -33,9 +33,9 @@ func TestListener(t *testing.T) {
 		}
 		return c, over
 	}
-	closed := func(c *accepted) bool { return c.Conn.(*pipe).closed }
+	closed := func(c *acceptedConnection) bool { return c.Conn.(*pipe).closed }
 	server, _ := admit("10.0.0.1")
-	var held []*accepted
+	var held []*acceptedConnection
 	for i := range unknownLimit - 1 {
 		c, over := admit(fmt.Sprintf("10.0.1.%d", i%4))
 		if over != "" {
@@ -44,7 +44,7 @@ func TestListener(t *testing.T) {
 		held = append(held, c)
 	}
 	second, over := admit("10.0.0.1")
-	if second == nil || over != ofUnknown || !closed(held[0]) || closed(server) {
+	if second == nil || over != limitUnknown || !closed(held[0]) || closed(server) {
 		t.Fatalf("limit %q: the oldest connection of the address with the most connections must be closed, and no other", over)
 	}
 	for range 2 * unknownLimit {
@@ -55,8 +55,8 @@ func TestListener(t *testing.T) {
 	if closed(server) || closed(second) {
 		t.Error("an attacker's connections close those of an address with few connections")
 	}
-	server.authorized()
-	server.authorized() // a second call has no effect
+	server.markAuthorized()
+	server.markAuthorized() // a second call has no effect
 	for range 2 * unknownLimit {
 		admit("10.0.0.1")
 	}
@@ -68,17 +68,17 @@ func TestListener(t *testing.T) {
 	}
 	for l.total < l.limit { // known connections fill the listener
 		c, _ := admit("10.0.0.1")
-		c.authorized()
+		c.markAuthorized()
 	}
 	for len(l.unknown) > 0 {
 		c, over := admit("10.0.0.1")
 		if over == "" {
 			t.Fatal("the limit on all connections has no effect")
 		}
-		c.authorized()
+		c.markAuthorized()
 	}
 	last := &pipe{peer: "10.0.0.1"}
-	if c, refused, over := l.admit(last); c != nil || refused != net.Conn(last) || over != ofAll || closed(server) {
+	if c, refused, over := l.admitConnection(last); c != nil || refused != net.Conn(last) || over != limitTotal || closed(server) {
 		t.Errorf("limit %q: the new connection must be refused if all others are known", over)
 	}
 	for range 2 { // the second call has no effect

@@ -49,21 +49,21 @@ type Options struct {
 	HostID string
 	// Host is the host's cache of Nodes. HostLive bypasses it.
 	Host, HostLive client.Reader
-	// State returns the state of a registration's member, or false if this process has none.
-	State func(registration string) (fleet.State, bool)
-	// Leads reports whether this replica is the leader. Leader returns the leader's name.
-	Leads  func() bool
-	Leader func(context.Context) (string, error)
+	// MemberState returns the state of a registration's member, or false if this process has none.
+	MemberState func(registration string) (fleet.State, bool)
+	// IsLeader reports whether this replica is the leader. Leader returns the leader's name.
+	IsLeader  func() bool
+	LeaderName func(context.Context) (string, error)
 	// Authenticator and Authorizer check requests.
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
-	// Run runs what the Authenticator needs, such as a watch for the CA. It may be nil.
-	Run func(context.Context)
+	// RunAuthenticator runs what the Authenticator needs, such as a watch for the CA. It may be nil.
+	RunAuthenticator func(context.Context)
 	// Certificate returns the serving certificate.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Limits bounds the number of sessions. A session that transfers no data for IdleTimeout
 	// ends.
-	Limits      stream.Limits
+	Limits      stream.SessionLimits
 	IdleTimeout time.Duration
 	Clock       clock.WithDelayedExecution
 	Log         logr.Logger
@@ -73,7 +73,7 @@ type Options struct {
 type Server struct {
 	Options
 	guard    auth.Guard
-	refusals *refusals
+	refusals *refusalCounter
 	finder   lookup.Finder
 	sessions stream.Sessions
 }
@@ -81,27 +81,27 @@ type Server struct {
 // New returns a Server. Start serves the API.
 func New(o Options) *Server {
 	s := &Server{
-		Options: o, sessions: stream.Sessions{Limits: o.Limits}, refusals: newRefusals(o.Clock),
+		Options: o, sessions: stream.Sessions{Limits: o.Limits}, refusals: newRefusalCounter(o.Clock),
 		guard: auth.Guard{Authenticator: o.Authenticator, Authorizer: o.Authorizer, Log: o.Log},
 	}
 	s.finder = lookup.Finder{
-		HostID: o.HostID, Host: o.Host, HostLive: o.HostLive, State: o.State, Leads: o.Leads, Leader: o.Leader, Check: s.guard.Check,
+		HostID: o.HostID, Host: o.Host, HostLive: o.HostLive, MemberState: o.MemberState, IsLeader: o.IsLeader, LeaderName: o.LeaderName, CheckNodeAccess: s.guard.CheckNodeAccess,
 	}
 	return s
 }
 
-// Setup makes a member's Pods reachable until its link ends.
-func (s *Server) Setup(link *member.Link) error {
-	link.Run(func(ctx context.Context) error {
-		s.serve(ctx, &lookup.Upstream{Member: link.Member, Live: link.Live, Streams: link.Streams, Cache: link.Cache})
+// SetupWithLink makes a member's Pods reachable until its link ends.
+func (s *Server) SetupWithLink(link *member.Link) error {
+	link.AddRunnable(func(ctx context.Context) error {
+		s.serveMember(ctx, &lookup.Upstream{Member: link.Member, Live: link.Live, Streams: link.Streams, Cache: link.Cache})
 		return nil
 	})
 	return nil
 }
 
-func (s *Server) serve(ctx context.Context, up *lookup.Upstream) {
-	s.finder.Links.Serve(ctx, up)
-	stream.Forget(up.Registration)
+func (s *Server) serveMember(ctx context.Context, up *lookup.Upstream) {
+	s.finder.Links.ServeMember(ctx, up)
+	stream.ForgetMemberMetrics(up.Registration)
 }
 
 // NeedLeaderElection returns false. A Node gets a new leader's address only after the election.
@@ -114,24 +114,24 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for the host's API server (flag --node-api-bind-address): %w", err)
 	}
-	return s.serveOn(ctx, tcp)
+	return s.serveListener(ctx, tcp)
 }
 
-func (s *Server) serveOn(ctx context.Context, tcp net.Listener) error {
-	if s.Run != nil {
-		go s.Run(ctx)
+func (s *Server) serveListener(ctx context.Context, tcp net.Listener) error {
+	if s.RunAuthenticator != nil {
+		go s.RunAuthenticator(ctx)
 	}
 	server := &http.Server{
-		Handler:     http.HandlerFunc(s.handle),
+		Handler:     http.HandlerFunc(s.handleRequest),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connectionKey{}, below(c))
+			return context.WithValue(ctx, connectionKey{}, connectionBelowTLS(c))
 		},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: keepAlive, MaxHeaderBytes: headerLimit,
 		// Discard errors about malformed connections, because peers could fill the log with them.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	secure := tls.NewListener(limited(tcp, s.Limits.Sessions), &tls.Config{
+	secure := tls.NewListener(limitConnections(tcp, s.Limits.Sessions), &tls.Config{
 		GetCertificate: s.Certificate, MinVersion: tls.VersionTLS12,
 		// The authenticator verifies client certificates against the current CA.
 		ClientAuth: tls.RequestClientCert,
@@ -158,93 +158,93 @@ func (s *Server) serveOn(ctx context.Context, tcp net.Listener) error {
 	return nil
 }
 
-// handle serves one request.
-func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
-	connection := acceptedOf(r)
+// handleRequest serves one request.
+func (s *Server) handleRequest(w http.ResponseWriter, r *http.Request) {
+	connection := connectionOfRequest(r)
 	var below net.Conn
 	if connection != nil {
 		below = connection
 	}
-	session, r := stream.Begin(r, s.IdleTimeout, s.Clock, below)
-	defer session.End()
-	v := &visit{ResponseWriter: w, connection: connection, budget: s.refusals.budget(r)}
-	answer := session.Writer(v)
+	session, r := stream.BeginSession(r, s.IdleTimeout, s.Clock, below)
+	defer session.EndSession()
+	v := &guardedResponse{ResponseWriter: w, connection: connection, budget: s.refusals.budgetOfRequest(r)}
+	answer := session.WrapWriter(v)
 
-	if v.budget.spent() {
-		refusedConnections.WithLabelValues(ofPeer).Inc()
-		s.refusals.wait(r)
-		errTooManyRefusals.Write(answer, false)
+	if v.budget.isExhausted() {
+		refusedConnections.WithLabelValues(limitPerPeer).Inc()
+		s.refusals.delayResponse(r)
+		errTooManyRefusals.WriteResponse(answer, false)
 		return
 	}
-	who, failed := s.guard.Authenticate(r)
+	who, failed := s.guard.AuthenticateRequest(r)
 	if failed != nil {
-		failed.Write(answer, false)
+		failed.WriteResponse(answer, false)
 		return
 	}
 	if r.URL.Path == "/healthz" {
-		s.health(v, answer, r, who)
+		s.serveHealth(v, answer, r, who)
 		return
 	}
-	if forResources(r) {
-		s.resources(session, v, answer, r, who)
+	if isMetricsRequest(r) {
+		s.serveResourceMetrics(session, v, answer, r, who)
 		return
 	}
-	c, failed := call.Parse(r)
+	c, failed := call.ParseCall(r)
 	if failed == nil {
-		s.answer(session, v, answer, r, who, c)
+		s.serveCall(session, v, answer, r, who, c)
 		return
 	}
 	requestsTotal.WithLabelValues(c.Subresource, strconv.Itoa(failed.Code)).Inc()
-	failed.Write(answer, c.Streams())
+	failed.WriteResponse(answer, c.NeedsStream())
 }
 
-// answer serves a parsed call.
-func (s *Server) answer(session *stream.Session, v *visit, w *stream.Writer, r *http.Request, who user.Info, c call.Call) {
+// serveCall serves a parsed call.
+func (s *Server) serveCall(session *stream.Session, v *guardedResponse, w *stream.Writer, r *http.Request, who user.Info, c call.Call) {
 	started := s.Clock.Now()
 	var t lookup.Target
 	// Defer Leave, because an aborted stream panics with http.ErrAbortHandler.
 	defer func() {
-		if t.Up != nil {
-			t.Up.Leave()
+		if t.Upstream != nil {
+			t.Upstream.EndRequest()
 		}
 	}()
-	defer func() { s.audit(session, who, c, t, started) }()
-	failed := s.finder.Authorize(r.Context(), who, c, &t)
+	defer func() { s.auditCall(session, who, c, t, started) }()
+	failed := s.finder.AuthorizeCall(r.Context(), who, c, &t)
 	if failed == nil {
-		v.authorize()
-		failed = s.finder.Reach(r.Context(), c, &t)
+		v.markAuthorized()
+		failed = s.finder.FindLeaf(r.Context(), c, &t)
 	}
 	if failed != nil {
-		failed.Write(w, c.Streams())
+		failed.WriteResponse(w, c.NeedsStream())
 		return
 	}
-	s.sessions.Proxy(w, r, c, t)
+	s.sessions.ProxyCall(w, r, c, t)
 }
 
-// audit logs who performed which operation, where and for how long. It does not log arguments or
+// auditCall logs who performed which operation, where and for how long. It does not log arguments or
 // data.
-func (s *Server) audit(session *stream.Session, who user.Info, c call.Call, t lookup.Target, started time.Time) {
-	requestsTotal.WithLabelValues(c.Subresource, strconv.Itoa(session.Code())).Inc()
+func (s *Server) auditCall(session *stream.Session, who user.Info, c call.Call, t lookup.Target, started time.Time) {
+	requestsTotal.WithLabelValues(c.Subresource, strconv.Itoa(session.StatusCode())).Inc()
 	s.Log.Info("audit", "user", who.GetName(), "verb", c.Subresource, "namespace", c.Pod.Namespace, "pod", c.Pod.Name,
-		"container", c.Container, "node", t.Node, "cluster", t.Registration, "code", session.Code(),
-		"outcome", session.Outcome(), "duration", s.Clock.Since(started).Round(time.Millisecond).String(), "bytes", session.Bytes())
+		"container", c.Container, "node", t.Node, "cluster", t.Registration, "code", session.StatusCode(),
+		"outcome", session.AuditOutcome(), "duration", s.Clock.Since(started).Round(time.Millisecond).String(), "bytes", session.ReceivedBytes())
 }
 
-// health serves /healthz to callers that are authorized for it, as on a kubelet.
-func (s *Server) health(v *visit, w http.ResponseWriter, r *http.Request, who user.Info) {
+// serveHealth serves /healthz to callers that are authorized for it, as on a kubelet.
+func (s *Server) serveHealth(v *guardedResponse, w http.ResponseWriter, r *http.Request, who user.Info) {
 	failed := failure.ErrUnauthorized
 	if r.Method == http.MethodGet {
 		for _, subresource := range []string{"healthz", "proxy"} {
-			if failed = s.guard.Check(r.Context(), who, "get", subresource, "", failure.ErrUnauthorized); failed == nil {
+			if failed = s.guard.CheckNodeAccess(r.Context(), who, "get", subresource, "", failure.ErrUnauthorized); failed == nil {
 				break
 			}
 		}
 	}
 	if failed != nil {
-		failed.Write(w, false)
+		failed.WriteResponse(w, false)
 		return
 	}
-	v.authorize()
+	v.markAuthorized()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok")
 }

@@ -47,7 +47,7 @@ import (
 
 const hostID = nodeapitest.HostID
 
-var pods = nodeapitest.Pods
+var pods = nodeapitest.RootAndLeafPods
 
 const memberToken = "member-secret-token"
 
@@ -105,22 +105,22 @@ type api struct {
 	may     error
 }
 
-func (a *api) Location(path ...string) *url.URL {
+func (a *api) URLForPath(path ...string) *url.URL {
 	u, _ := url.Parse(a.server.URL)
 	return u.JoinPath(path...)
 }
 
-func (a *api) Transport() http.RoundTripper { return a.server.Client().Transport }
+func (a *api) RequestTransport() http.RoundTripper { return a.server.Client().Transport }
 
-func (a *api) Upgrades(around func(streams.Dial) streams.Dial) proxy.UpgradeRequestRoundTripper {
+func (a *api) UpgradeTransport(around func(streams.DialFunc) streams.DialFunc) proxy.UpgradeRequestRoundTripper {
 	transport := a.server.Client().Transport.(*http.Transport).Clone()
 	transport.DialContext = around(new(net.Dialer).DialContext)
 	return proxy.NewUpgradeRequestRoundTripper(transport, proxy.MirrorRequest)
 }
 
-func (a *api) May(context.Context, string, string, string) (bool, error) { return a.allowed, a.may }
+func (a *api) HasPermission(context.Context, string, string, string) (bool, error) { return a.allowed, a.may }
 
-func (a *api) Token() string { return memberToken }
+func (a *api) CurrentToken() string { return memberToken }
 
 // world is a Server with one linked member.
 type world struct {
@@ -153,14 +153,14 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 		nodes: map[string]*corev1.Node{"kosmos-one": virtual, "host-node": {}},
 	}
 	w.member = &api{server: memberServer(t, memberAPI), allowed: true}
-	own := &servingcert.SelfSigned{Name: "manager-0", Clock: clock.RealClock{}}
+	own := &servingcert.SelfSignedCertificate{Name: "manager-0", Clock: clock.RealClock{}}
 	o := Options{
-		HostID: hostID, Host: host, HostLive: host, Leads: func() bool { return true },
-		Leader:        func(context.Context) (string, error) { return "manager-1", nil },
-		State:         func(string) (fleet.State, bool) { return fleet.State{}, false },
+		HostID: hostID, Host: host, HostLive: host, IsLeader: func() bool { return true },
+		LeaderName:        func(context.Context) (string, error) { return "manager-1", nil },
+		MemberState:         func(string) (fleet.State, bool) { return fleet.State{}, false },
 		Authenticator: authenticator.RequestFunc(authenticate),
 		Authorizer:    authorizer.AuthorizerFunc(authorize),
-		Certificate:   own.Get, Limits: stream.Limits{Sessions: 8, MemberSessions: 4}, IdleTimeout: time.Minute, Clock: clock.RealClock{},
+		Certificate:   own.GetCertificate, Limits: stream.SessionLimits{Sessions: 8, MemberSessions: 4}, IdleTimeout: time.Minute, Clock: clock.RealClock{},
 		Log: funcr.New(func(prefix, args string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -178,7 +178,7 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 	w.address = tcp.Addr().String()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- w.serveOn(ctx, tcp) }()
+	go func() { done <- w.serveListener(ctx, tcp) }()
 	linkCtx, unlink := context.WithCancel(ctx)
 	unlinked := make(chan struct{})
 	up := &lookup.Upstream{
@@ -188,16 +188,16 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 	}
 	go func() {
 		defer close(unlinked)
-		w.serve(linkCtx, up)
+		w.serveMember(linkCtx, up)
 	}()
 	w.unlink = func() {
 		unlink()
 		<-unlinked
 	}
-	if err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) { return w.finder.Links.Enter("kosmos-one") != nil, nil }); err != nil {
+	if err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) { return w.finder.Links.EnterLink("kosmos-one") != nil, nil }); err != nil {
 		t.Fatal(err)
 	}
-	up.Leave()
+	up.EndRequest()
 	w.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // self-signed
 	t.Cleanup(func() {
 		w.unlink()
@@ -213,8 +213,8 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 // key of package httptest.
 func memberServer(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	own := &servingcert.SelfSigned{Name: "member", Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Clock: clock.RealClock{}}
-	certificate, err := own.Get(nil)
+	own := &servingcert.SelfSignedCertificate{Name: "member", Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Clock: clock.RealClock{}}
+	certificate, err := own.GetCertificate(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,7 +407,7 @@ func TestStream(t *testing.T) {
 	if _, err := second.ReadByte(); err == nil {
 		t.Error("the stream continues after the link ended")
 	}
-	if open := w.sessions.Open(); open != 0 {
+	if open := w.sessions.CountOpenSessions(); open != 0 {
 		t.Errorf("%d sessions are still open", open)
 	}
 	if lines := w.lines(); strings.Contains(lines, "secret") || strings.Contains(lines, "hello") {
@@ -450,7 +450,7 @@ func TestSlowClientReceivesTheEnd(t *testing.T) {
 	}
 	_ = conn.Close()
 	w.unlink() // returns after the session has ended
-	if open := w.sessions.Open(); open != 0 {
+	if open := w.sessions.CountOpenSessions(); open != 0 {
 		t.Errorf("%d sessions are still open", open)
 	}
 }
@@ -500,7 +500,7 @@ func TestRefused(t *testing.T) {
 			if code != tc.code {
 				t.Errorf("%d %q, want %d", code, content, tc.code)
 			}
-			if code == http.StatusForbidden && content != failure.ErrUnauthorized.Line() {
+			if code == http.StatusForbidden && content != failure.ErrUnauthorized.MessageLine() {
 				t.Errorf("the response reveals too much: %q", content)
 			}
 			if strings.ContainsAny(content, "\n\r") {
@@ -510,7 +510,7 @@ func TestRefused(t *testing.T) {
 	}
 	for _, who := range []string{"admin", "root", "somebody"} { // nodes/proxy does not include nodes/metrics
 		for _, path := range []string{"/metrics/resource/kosmos-one", "/metrics/resource/none", "/metrics/resource"} {
-			if code, content := w.get(t, who, path); code != http.StatusForbidden || content != errNoMetrics.Line() {
+			if code, content := w.get(t, who, path); code != http.StatusForbidden || content != errMetricsForbidden.MessageLine() {
 				t.Errorf("%s, as %s: %d %q", path, who, code, content)
 			}
 		}
@@ -664,7 +664,7 @@ func TestResources(t *testing.T) {
 		if code < http.StatusInternalServerError || strings.Contains(content, "\n") {
 			t.Errorf("%d %s", code, content)
 		}
-		if open := w.sessions.Open(); open != 0 {
+		if open := w.sessions.CountOpenSessions(); open != 0 {
 			t.Errorf("%d sessions are still open", open)
 		}
 	})
@@ -677,13 +677,13 @@ func TestMetricsDoNotNeedSessions(t *testing.T) {
 		reading <- struct{}{}
 		<-answer
 		_, _ = io.WriteString(w, `{"items":[]}`)
-	}, func(o *Options, _ *api, _ *objects) { o.Limits = stream.Limits{Sessions: 1, MemberSessions: 1} })
-	release, failed := w.sessions.Take("one", "shop")
+	}, func(o *Options, _ *api, _ *objects) { o.Limits = stream.SessionLimits{Sessions: 1, MemberSessions: 1} })
+	release, failed := w.sessions.OpenSession("one", "shop")
 	if failed != nil {
 		t.Fatal(failed)
 	}
 	defer release()
-	const running = usage.ReadLimit
+	const running = usage.UsageReadLimit
 	done := make(chan int, running)
 	for range running {
 		go func() {
@@ -716,13 +716,13 @@ func TestNoLink(t *testing.T) {
 		says  string
 	}{
 		"another replica is the leader":           {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
-		"the member is unreachable":               {true, fleet.State{Problem: &access.Problem{Message: "it does not respond"}}, true, http.StatusInternalServerError, "it does not respond"},
+		"the member is unreachable":               {true, fleet.State{Problem: &access.ConnectionProblem{Message: "it does not respond"}}, true, http.StatusInternalServerError, "it does not respond"},
 		"the manager is connecting to the member": {true, fleet.State{}, true, http.StatusInternalServerError, "connecting to it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t, echo, func(o *Options, _ *api, _ *objects) {
-				o.Leads = func() bool { return tc.leads }
-				o.State = func(string) (fleet.State, bool) { return tc.state, tc.known }
+				o.IsLeader = func() bool { return tc.leads }
+				o.MemberState = func(string) (fleet.State, bool) { return tc.state, tc.known }
 			})
 			w.unlink()
 			code, content := w.get(t, "admin", "/containerLogs/shop/web-0/app")
@@ -750,7 +750,7 @@ func TestThousandStreams(t *testing.T) {
 		streams = 100
 	}
 	w := begin(t, echo, func(o *Options, _ *api, _ *objects) {
-		o.Limits = stream.Limits{Sessions: 2 * streams, MemberSessions: 2 * streams} // all are in one namespace
+		o.Limits = stream.SessionLimits{Sessions: 2 * streams, MemberSessions: 2 * streams} // all are in one namespace
 	})
 	measure := func() (goroutines int, heap uint64) {
 		var m runtime.MemStats

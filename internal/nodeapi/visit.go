@@ -32,55 +32,55 @@ var errTooManyRefusals = &failure.Failure{
 	Message: "too many requests from this address had an invalid token or lacked permission, so the manager does not check its tokens for now. Try again in a minute",
 }
 
-// refusals counts the refused requests with a token by address. An API server authenticates with a
+// refusalCounter counts the refused requests with a token by address. An API server authenticates with a
 // certificate, which needs no review.
-type refusals struct {
+type refusalCounter struct {
 	clock clock.PassiveClock
 	delay time.Duration
 
 	mu sync.Mutex
-	by *lru.Cache
+	byAddress *lru.Cache
 }
 
-func newRefusals(c clock.PassiveClock) *refusals {
-	return &refusals{clock: c, delay: refusalDelay, by: lru.New(refusalAddresses)}
+func newRefusalCounter(c clock.PassiveClock) *refusalCounter {
+	return &refusalCounter{clock: c, delay: refusalDelay, byAddress: lru.New(refusalAddresses)}
 }
 
-// budget returns the budget of the request's address, or nil if the request has no token.
-func (f *refusals) budget(r *http.Request) *budget {
+// budgetOfRequest returns the budget of the request's address, or nil if the request has no token.
+func (f *refusalCounter) budgetOfRequest(r *http.Request) *refusalBudget {
 	if r.Header.Get("Authorization") == "" && !strings.Contains(strings.Join(r.Header.Values("Sec-Websocket-Protocol"), ","), "bearer") {
 		return nil
 	}
-	peer := address(r.RemoteAddr)
+	peer := addressWithoutPort(r.RemoteAddr)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known, _ := f.by.Get(peer)
-	b, ok := known.(*budget)
+	known, _ := f.byAddress.Get(peer)
+	b, ok := known.(*refusalBudget)
 	if !ok {
-		b = &budget{rate.NewLimiter(refusalRate, refusalBurst), f.clock}
-		f.by.Add(peer, b)
+		b = &refusalBudget{rate.NewLimiter(refusalRate, refusalBurst), f.clock}
+		f.byAddress.Add(peer, b)
 	}
 	return b
 }
 
-// wait delays the response to a client beyond the limit.
-func (f *refusals) wait(r *http.Request) {
+// delayResponse delays the response to a client beyond the limit.
+func (f *refusalCounter) delayResponse(r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), f.delay)
 	defer cancel()
 	<-ctx.Done()
 }
 
-// budget is the number of requests of one address that may still be refused.
-type budget struct {
+// refusalBudget is the number of requests of one address that may still be refused.
+type refusalBudget struct {
 	limiter *rate.Limiter
 	clock   clock.PassiveClock
 }
 
-func (b *budget) spent() bool { return b != nil && b.limiter.TokensAt(b.clock.Now()) < 1 }
+func (b *refusalBudget) isExhausted() bool { return b != nil && b.limiter.TokensAt(b.clock.Now()) < 1 }
 
-// spend records a refused request. Requests that were reviewed at the same time can exceed the budget,
+// recordRefusal records a refused request. Requests that were reviewed at the same time can exceed the budget,
 // but only so far that the address recovers soon.
-func (b *budget) spend() {
+func (b *refusalBudget) recordRefusal() {
 	if b == nil {
 		return
 	}
@@ -89,33 +89,33 @@ func (b *budget) spend() {
 	}
 }
 
-// visit writes the response to one request. It closes the connection after the response, unless the
+// guardedResponse writes the response to one request. It closes the connection after the response, unless the
 // request was authorized: a caller without permission must not keep connections.
-type visit struct {
+type guardedResponse struct {
 	http.ResponseWriter
-	connection *accepted // nil if the listener did not accept it
-	budget     *budget
+	connection *acceptedConnection // nil if the listener did not accept it
+	budget     *refusalBudget
 	authorized bool
 }
 
-// authorize records that the caller has permission.
-func (v *visit) authorize() {
+// markAuthorized records that the caller has permission.
+func (v *guardedResponse) markAuthorized() {
 	v.authorized = true
 	if v.connection != nil {
-		v.connection.authorized()
+		v.connection.markAuthorized()
 	}
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (v *visit) WriteHeader(code int) {
+func (v *guardedResponse) WriteHeader(code int) {
 	if !v.authorized {
 		v.Header().Set("Connection", "close")
 		if code == http.StatusUnauthorized || code == http.StatusForbidden {
-			v.budget.spend()
+			v.budget.recordRefusal()
 		}
 	}
 	v.ResponseWriter.WriteHeader(code)
 }
 
 // Unwrap lets http.ResponseController find the wrapped writer's methods.
-func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
+func (v *guardedResponse) Unwrap() http.ResponseWriter { return v.ResponseWriter }

@@ -8,22 +8,22 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Drivers returns the names of the drivers in host PVs. A virtual node's CSINode lists them.
-func Drivers() []string { return []string{v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName} }
+// DriverNames returns the names of the drivers in host PVs. A virtual node's CSINode lists them.
+func DriverNames() []string { return []string{v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName} }
 
-// ReadsCSINodes reports whether the host's scheduler may check CSINodes. If so, the host's API
+// SchedulerReadsCSINodes reports whether the host's scheduler may check CSINodes. If so, the host's API
 // server sets a default for the CSIDriver's preventPodSchedulingIfMissing, which older API servers
 // drop. The CSIDriver may be nil.
-func ReadsCSINodes(driver *storagev1.CSIDriver) bool {
+func SchedulerReadsCSINodes(driver *storagev1.CSIDriver) bool {
 	return driver != nil && driver.Spec.PreventPodSchedulingIfMissing != nil
 }
 
-// NamesDriver reports whether a CSINode lists a driver.
-func NamesDriver(csiNode *storagev1.CSINode, driver string) bool {
+// CSINodeNamesDriver reports whether a CSINode lists a driver.
+func CSINodeNamesDriver(csiNode *storagev1.CSINode, driver string) bool {
 	return slices.ContainsFunc(csiNode.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
-// NamesDrivers reports whether a CSINode lists all drivers of host PVs.
-func NamesDrivers(csiNode *storagev1.CSINode) bool {
-	return !slices.ContainsFunc(Drivers(), func(driver string) bool { return !NamesDriver(csiNode, driver) })
+// CSINodeNamesAllDrivers reports whether a CSINode lists all drivers of host PVs.
+func CSINodeNamesAllDrivers(csiNode *storagev1.CSINode) bool {
+	return !slices.ContainsFunc(DriverNames(), func(driver string) bool { return !CSINodeNamesDriver(csiNode, driver) })
 }

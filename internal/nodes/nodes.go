@@ -17,19 +17,19 @@ func IsVirtual(node *corev1.Node) bool {
 		node.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
 }
 
-// Represents reports whether a Node is the virtual node of the member with the given cluster ID.
-func Represents(node *corev1.Node, clusterID string) bool {
+// RepresentsCluster reports whether a Node is the virtual node of the member with the given cluster ID.
+func RepresentsCluster(node *corev1.Node, clusterID string) bool {
 	return IsVirtual(node) && clusterID != "" && node.Labels[v1alpha1.LabelClusterID] == clusterID
 }
 
-// Taken reports whether another Node uses the name of a member's node: a real Node, or a Node that
+// NameTaken reports whether another Node uses the name of a member's node: a real Node, or a Node that
 // represents another cluster. Xylem never changes such a Node (I4). It returns false for nil.
-func Taken(node *corev1.Node, clusterID string) bool {
-	return node != nil && !Represents(node, clusterID)
+func NameTaken(node *corev1.Node, clusterID string) bool {
+	return node != nil && !RepresentsCluster(node, clusterID)
 }
 
-// TakenBy describes the name conflict and its solution, for a condition or an event.
-func TakenBy(node *corev1.Node) string {
+// DescribeNameTaken describes the name conflict and its solution, for a condition or an event.
+func DescribeNameTaken(node *corev1.Node) string {
 	if IsVirtual(node) {
 		return fmt.Sprintf("Node %q represents another cluster (registration %q, cluster ID %q). Choose another spec.node.name. If that cluster is permanently gone, delete the Node once it has no Pods",
 			node.Name, node.Labels[v1alpha1.LabelCluster], node.Labels[v1alpha1.LabelClusterID])
@@ -37,9 +37,9 @@ func TakenBy(node *corev1.Node) string {
 	return fmt.Sprintf("Node %q already exists, and Xylem did not create it. Choose another spec.node.name, or delete that Node", node.Name)
 }
 
-// ReadyCondition returns the NodeReady condition of a registration. It reads the condition from
+// RegistrationReadyCondition returns the NodeReady condition of a registration. It reads the condition from
 // the cached Node, which may be nil. The caller sets ObservedGeneration.
-func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistration) metav1.Condition {
+func RegistrationReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistration) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady}
 	name := registration.NodeName()
 	switch {
@@ -49,12 +49,12 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	case node == nil:
 		c.Message = fmt.Sprintf("Node %q does not exist", name)
 		return c
-	case Taken(node, registration.Status.ClusterID):
-		c.Reason, c.Message = v1alpha1.ReasonNodeNameTaken, TakenBy(node)
+	case NameTaken(node, registration.Status.ClusterID):
+		c.Reason, c.Message = v1alpha1.ReasonNodeNameTaken, DescribeNameTaken(node)
 		return c
 	}
-	ready := Ready(node)
-	if away := Condition(node, v1alpha1.NodeMemberAway); ready != nil && Away(node) {
+	ready := FindReadyCondition(node)
+	if away := FindCondition(node, v1alpha1.NodeMemberAway); ready != nil && MemberAway(node) {
 		if away.Reason == v1alpha1.ReasonConnecting || away.Reason == v1alpha1.ReasonSyncing {
 			c.Message = away.Message // the Node will be created soon, usually for the first time
 			return c
@@ -65,7 +65,7 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 		c.Message = awayMessage(registration, away)
 		return c
 	}
-	if csiNode := Condition(node, v1alpha1.NodeCSINode); csiNode != nil {
+	if csiNode := FindCondition(node, v1alpha1.NodeCSINode); csiNode != nil {
 		c.Reason, c.Message = csiNode.Reason, csiNode.Message
 		return c
 	}
@@ -80,22 +80,22 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	return c
 }
 
-// Away reports whether a Node's member has been unreachable for longer than the grace period.
-func Away(node *corev1.Node) bool {
-	c := Condition(node, v1alpha1.NodeMemberAway)
+// MemberAway reports whether a Node's member has been unreachable for longer than the grace period.
+func MemberAway(node *corev1.Node) bool {
+	c := FindCondition(node, v1alpha1.NodeMemberAway)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// AcceptsNone reports whether a Node has no capacity for Pods because all Ready nodes of its member
+// AcceptsNoPods reports whether a Node has no capacity for Pods because all Ready nodes of its member
 // are cordoned or tainted. A capacity that the registration declares still counts.
-func AcceptsNone(node *corev1.Node) bool {
-	ready := Ready(node)
+func AcceptsNoPods(node *corev1.Node) bool {
+	ready := FindReadyCondition(node)
 	return ready != nil && ready.Reason == v1alpha1.ReasonNoUsableNodes && node.Status.Allocatable.Pods().IsZero()
 }
 
-// DefaultEviction is how long a Pod without its own tolerations remains on a Node that is not
+// DefaultEvictionDelay is how long a Pod without its own tolerations remains on a Node that is not
 // ready: the tolerationSeconds that the API server's admission plugin sets.
-const DefaultEviction = 300 * time.Second
+const DefaultEvictionDelay = 300 * time.Second
 
 // awayMessage describes how long a member has been unreachable, and what happens to its Pods.
 func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCondition) string {
@@ -106,32 +106,32 @@ func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCo
 	}
 	if registration.WhenAway() == v1alpha1.WhenAwayEvict {
 		return fmt.Sprintf("member %q has been %s since %s: %s. The host keeps the member's Pods until %s. From then on, it evicts the Pods, unless their tolerations let them stay longer (spec.node.whenAway: Evict). The volumes remain. %s, or set spec.node.whenAway to Keep",
-			registration.Name, is, since.Format(time.RFC3339), cause, since.Add(DefaultEviction).Format(time.RFC3339), remedy)
+			registration.Name, is, since.Format(time.RFC3339), cause, since.Add(DefaultEvictionDelay).Format(time.RFC3339), remedy)
 	}
 	return fmt.Sprintf("member %q has been %s since %s: %s. The host keeps the member's Pods and volumes, however long the outage lasts, and the scheduler places new Pods in other members (spec.node.whenAway: Keep). %s. If the member is lost permanently, delete its ClusterRegistration and set the annotation %s=true on that ClusterRegistration",
 		registration.Name, is, since.Format(time.RFC3339), cause, remedy, v1alpha1.AnnotationForceDeregister)
 }
 
-// Ready returns a Node's Ready condition, or nil.
-func Ready(node *corev1.Node) *corev1.NodeCondition { return Condition(node, corev1.NodeReady) }
+// FindReadyCondition returns a Node's Ready condition, or nil.
+func FindReadyCondition(node *corev1.Node) *corev1.NodeCondition { return FindCondition(node, corev1.NodeReady) }
 
 // IsReady reports whether a Node is Ready.
 func IsReady(node *corev1.Node) bool {
-	ready := Ready(node)
+	ready := FindReadyCondition(node)
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
 // IsUsable reports whether a member's scheduler can place the host's Pods on one of the member's nodes.
 func IsUsable(node *corev1.Node) bool {
-	return IsReady(node) && !node.Spec.Unschedulable && node.DeletionTimestamp == nil && !slices.ContainsFunc(node.Spec.Taints, repels)
+	return IsReady(node) && !node.Spec.Unschedulable && node.DeletionTimestamp == nil && !slices.ContainsFunc(node.Spec.Taints, taintRepelsPods)
 }
 
-// repels reports whether a taint keeps ordinary Pods off a node, as on a control plane node. Such a
+// taintRepelsPods reports whether a taint keeps ordinary Pods off a node, as on a control plane node. Such a
 // node provides no capacity for the host's Pods.
-func repels(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
+func taintRepelsPods(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
 
-// Condition returns a Node's condition of the given type, or nil.
-func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+// FindCondition returns a Node's condition of the given type, or nil.
+func FindCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == kind {
 			return &node.Status.Conditions[i]
@@ -144,7 +144,7 @@ func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCon
 // heartbeat time, because the Lease is the heartbeat.
 func SetCondition(node *corev1.Node, c corev1.NodeCondition, now metav1.Time) {
 	c.LastHeartbeatTime, c.LastTransitionTime = now, now
-	there := Condition(node, c.Type)
+	there := FindCondition(node, c.Type)
 	if there == nil {
 		node.Status.Conditions = append(node.Status.Conditions, c)
 		return

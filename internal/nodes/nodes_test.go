@@ -65,14 +65,14 @@ func TestReadyCondition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 			r.Status.ClusterID = tc.clusterID
-			got := ReadyCondition(tc.node, r)
+			got := RegistrationReadyCondition(tc.node, r)
 			if diff := cmp.Diff([]string{string(tc.status), tc.reason}, []string{string(got.Status), got.Reason}); diff != "" {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
 			if got.Message == "" || got.Type != v1alpha1.ConditionNodeReady {
 				t.Errorf("condition %+v", got)
 			}
-			if taken := Taken(tc.node, tc.clusterID); taken != tc.taken {
+			if taken := NameTaken(tc.node, tc.clusterID); taken != tc.taken {
 				t.Errorf("taken: %t, want %t", taken, tc.taken)
 			}
 		})

@@ -14,23 +14,23 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Adoptable returns why a claim must not use the leaf volume that it requests and that no host PV
+// RefuseAdoption returns why a claim must not use the leaf volume that it requests and that no host PV
 // represents, or nil. The request alone proves nothing, because every user who can create a claim
 // can set volumeName. The claim can use the volume if it belonged to this tenant and was never
 // released: the namespace has the same UID, and the leaf claim is still bound to the volume (kept).
 // Otherwise, the volume must be Released, so that no other claim in the member can be bound to it, and
 // an admin must allow the use with an annotation on the registration.
-func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
+func (m Member) RefuseAdoption(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
 	wrong := m.adoptionMismatches(root, class, leaf)
 	if taken := whyNotReleased(root, leaf); taken != "" && !kept {
 		wrong = append(wrong, taken)
 	}
 	if len(wrong) > 0 {
-		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which belonged to an earlier claim with this name, does not fit this claim: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))
+		return mirror.NewRefusal(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which belonged to an earlier claim with this name, does not fit this claim: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))
 	}
 	was := types.UID(leaf.Annotations[v1alpha1.AnnotationNamespaceUID])
 	switch {
-	case m.Rules.Allows(leaf.Name):
+	case m.Rules.AllowsAdoption(leaf.Name):
 		return nil
 	case !kept:
 		return m.adoptionUnconfirmed(leaf, "that claim has released the volume")
@@ -41,14 +41,14 @@ func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.S
 }
 
 func (m Member) adoptionUnconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "an earlier claim with this name was bound to volume %q in member %q, but %s. Ask an admin to allow this claim to use the volume with `kubectl annotate clusterregistration %s %s=%s`",
+	return mirror.NewRefusal(v1alpha1.ReasonAdoptionUnconfirmed, "an earlier claim with this name was bound to volume %q in member %q, but %s. Ask an admin to allow this claim to use the volume with `kubectl annotate clusterregistration %s %s=%s`",
 		leaf.Name, m.Registration, why, m.Registration, v1alpha1.AnnotationAdopt, leaf.Name)
 }
 
 // adoptionMismatches returns which of a claim's requirements an existing volume does not meet.
 func (m Member) adoptionMismatches(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, leaf *corev1.PersistentVolume) []string {
 	var wrong []string
-	if name, rule := m.ClassFor(class); name != leaf.Spec.StorageClassName {
+	if name, rule := m.StorageClassFor(class); name != leaf.Spec.StorageClassName {
 		wrong = append(wrong, fmt.Sprintf("the volume's class in the member is %q, but the claim's class maps to %q (by %s)", leaf.Spec.StorageClassName, name, rule))
 	}
 	want, has := root.Spec.Resources.Requests[corev1.ResourceStorage], leaf.Spec.Capacity[corev1.ResourceStorage]

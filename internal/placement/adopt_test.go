@@ -38,7 +38,7 @@ func back(change ...func(*comeBack)) comeBack {
 			Spec: corev1.PersistentVolumeSpec{StorageClassName: "disk", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
 	}
-	mirror.Origin{HostID: "host-id", Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "old-uid"}.Stamp(b.leaf)
+	mirror.Origin{HostID: "host-id", Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "old-uid"}.StampLeaf(b.leaf)
 	for _, c := range change {
 		c(&b)
 	}
@@ -66,7 +66,7 @@ func TestAdoptable(t *testing.T) {
 		"the same tenant, never released":                              {back(), ""},
 		"the namespace was re-created (I8)":                            {back(anotherNamespace), v1alpha1.ReasonAdoptionUnconfirmed},
 		"the namespace was re-created, an admin allows the volume":     {back(anotherNamespace, allow("pv-1")), ""},
-		"the namespace was re-created, an admin allows all":            {back(anotherNamespace, allow(AdoptsAll)), ""},
+		"the namespace was re-created, an admin allows all":            {back(anotherNamespace, allow(AdoptAllVolumes)), ""},
 		"the namespace was re-created, an admin allows another volume": {back(anotherNamespace, allow("pv-2")), v1alpha1.ReasonAdoptionUnconfirmed},
 		"the earlier namespace is unknown (I8)":                        {back(func(b *comeBack) { b.leaf.Annotations[v1alpha1.AnnotationNamespaceUID], b.namespace = "", "" }), v1alpha1.ReasonAdoptionUnconfirmed},
 		"the volume was released (I8)":                                 {back(released), v1alpha1.ReasonAdoptionUnconfirmed},
@@ -91,7 +91,7 @@ func TestAdoptable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, got := tc.back, ""
-			if r := MemberOf(&b.rules, nil).Adoptable(b.root, b.class, b.namespace, b.leaf, b.kept); r != nil {
+			if r := MemberOfRegistration(&b.rules, nil).RefuseAdoption(b.root, b.class, b.namespace, b.leaf, b.kept); r != nil {
 				got = r.Reason
 			}
 			if got != tc.want {

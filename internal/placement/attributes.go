@@ -29,20 +29,20 @@ func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 	mapped, rule := m.AttributesClassFor(a.Name, a.Host)
 	switch {
 	case a.Host != nil && a.Host.DriverName != v1alpha1.ProvisionerName:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in the host has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver",
+		return mirror.NewRefusal(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in the host has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver",
 			a.Name, a.Host.DriverName, v1alpha1.ProvisionerName)
 	case a.Forbidden:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
+		return mirror.NewRefusal(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
 			m.Registration, mapped, rule)
 	case a.Class == nil && a.Host == nil:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "the host has no VolumeAttributesClass %q, and member %q has no class %q (by %s). Correct the claim's spec.volumeAttributesClassName. If the name is right, create the class in the member, or map it in ClusterRegistration %[2]q, spec.storage.attributesClasses",
+		return mirror.NewRefusal(v1alpha1.ReasonAttributesClassNotFound, "the host has no VolumeAttributesClass %q, and member %q has no class %q (by %s). Correct the claim's spec.volumeAttributesClassName. If the name is right, create the class in the member, or map it in ClusterRegistration %[2]q, spec.storage.attributesClasses",
 			a.Name, m.Registration, mapped, rule)
 	case a.Class == nil:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+		return mirror.NewRefusal(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
 			mapped, m.Registration, rule, m.Registration)
 	case a.Driver != a.Class.DriverName:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
-			mapped, m.Registration, rule, sanitize.Plain(a.Class.DriverName, maxDriverNameLength), sanitize.Plain(a.Driver, maxDriverNameLength), m.Registration)
+		return mirror.NewRefusal(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+			mapped, m.Registration, rule, sanitize.PlainText(a.Class.DriverName, maxDriverNameLength), sanitize.PlainText(a.Driver, maxDriverNameLength), m.Registration)
 	}
 	return nil
 }

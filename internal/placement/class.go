@@ -14,9 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ClassFor returns the member's class for claims with a host class, and the rule that selected it,
+// StorageClassFor returns the member's class for claims with a host class, and the rule that selected it,
 // as text for messages. See mapHostClass.
-func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
+func (m Member) StorageClassFor(host *storagev1.StorageClass) (name, rule string) {
 	return m.mapHostClass(hostClass{
 		kind: "StorageClass", name: host.Name, rules: m.Rules.classes, field: "storage.classes",
 		parameter: v1alpha1.ParameterMemberClass, parameters: host.Parameters,
@@ -109,7 +109,7 @@ func classAllowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
 // topologies of the current class with that name, if any, because a promise does not fix the
 // allowed members.
 func PromisedClass(promise *corev1.PersistentVolume, present *storagev1.StorageClass) *storagev1.StorageClass {
-	class := hostpv.PromiseClass(promise)
+	class := hostpv.ClassOfPromise(promise)
 	if present != nil {
 		class.AllowedTopologies = present.AllowedTopologies
 	}

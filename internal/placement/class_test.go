@@ -18,7 +18,7 @@ func class(parameters map[string]string) *storagev1.StorageClass {
 
 // ruled returns a member whose registration has the given rules for classes.
 func ruled(storage v1alpha1.StorageSpec) Member {
-	return MemberOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}, Spec: v1alpha1.ClusterRegistrationSpec{Storage: storage}}, nil)
+	return MemberOfRegistration(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}, Spec: v1alpha1.ClusterRegistrationSpec{Storage: storage}}, nil)
 }
 
 func TestClassFor(t *testing.T) {
@@ -55,7 +55,7 @@ func TestClassFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			host := class(c.parameters)
 			host.Name = c.host
-			name, rule := ruled(c.rules).ClassFor(host)
+			name, rule := ruled(c.rules).StorageClassFor(host)
 			if name != c.wantName || rule != c.wants {
 				t.Errorf("got %q, %q; want %q, %q", name, rule, c.wantName, c.wants)
 			}
@@ -105,7 +105,7 @@ func FuzzClassFor(f *testing.F) {
 		c.Name = host
 		m := ruled(v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: from, Member: to}}, Prefix: &prefix})
 		before := c.DeepCopy()
-		name, rule := m.ClassFor(c)
+		name, rule := m.StorageClassFor(c)
 		if diff := cmp.Diff(before, c); diff != "" {
 			t.Fatalf("the class was changed:\n%s", diff)
 		}

@@ -22,10 +22,10 @@ const maxSnapshotErrorLength = 500
 
 // locateSnapshot finds the member that has a ready snapshot.
 func (s *CopySource) locateSnapshot(claim *corev1.PersistentVolumeClaim) CopyLocation {
-	record, recorded := datasource.RecordOf(claim)
+	record, recorded := datasource.DataSourceRecordOf(claim)
 	switch from := s.Snapshot; {
 	case s.Unserved:
-		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady,
+		return CopyLocation{Refusal: mirror.NewRefusal(v1alpha1.ReasonSourceNotReady,
 			"the data source of the claim is %s, but the host does not serve snapshots. Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller in the host", s.Of)}
 	case from == nil && recorded:
 		return CopyLocation{Refusal: s.goneRefusal("was deleted")}
@@ -51,27 +51,27 @@ func (s *CopySource) snapshotKept(claim *corev1.PersistentVolumeClaim) bool {
 func (s *CopySource) locateContent(claim *corev1.PersistentVolumeClaim) CopyLocation {
 	from, content := s.Snapshot, s.Content
 	if from.Status == nil || from.Status.BoundVolumeSnapshotContentName == nil || content == nil {
-		return s.snapshotNotReady(statusError(from.Status))
+		return s.snapshotNotReady(snapshotStatusError(from.Status))
 	}
 	ref := content.Spec.VolumeSnapshotRef
 	switch {
 	case ref.UID != from.UID || ref.Namespace != from.Namespace || ref.Name != from.Name || content.Name != *from.Status.BoundVolumeSnapshotContentName:
 		return s.notReadyLocation("is bound to the VolumeSnapshotContent of another VolumeSnapshot")
-	case !mirrorsnapshot.Own(content):
-		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
+	case !mirrorsnapshot.IsXylemContent(content):
+		return CopyLocation{Refusal: mirror.NewRefusal(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s, which is not in a member (driver %q): Xylem restores only snapshots that are in a member. Use a StorageClass with that driver, or another source", s.Of, content.Spec.Driver)}
-	case mirrorsnapshot.Abandoned(content):
+	case mirrorsnapshot.IsAbandonedSnapshot(content):
 		return CopyLocation{Refusal: s.goneRefusal("was abandoned by an admin")}
 	}
-	has := mirrorsnapshot.RecordOf(content)
-	if content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false) || has.Snapshot == "" || has.Content == "" || has.Handle == "" || mirrorsnapshot.PlacedIn(content) == "" {
-		return s.snapshotNotReady(contentError(content.Status))
+	has := mirrorsnapshot.ContentRecordOf(content)
+	if content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false) || has.Snapshot == "" || has.Content == "" || has.Handle == "" || mirrorsnapshot.ContentPlacedIn(content) == "" {
+		return s.snapshotNotReady(contentStatusError(content.Status))
 	}
 	if mismatch := s.snapshotMismatch(claim); mismatch != nil {
 		return CopyLocation{Refusal: mismatch}
 	}
 	return CopyLocation{
-		Record:       datasource.Record{ClusterID: mirrorsnapshot.PlacedIn(content), UID: from.UID},
+		DataSourceRecord:       datasource.DataSourceRecord{ClusterID: mirrorsnapshot.ContentPlacedIn(content), UID: from.UID},
 		LeafSnapshot: has.Snapshot, LeafContent: has.Content, LeafHandle: has.Handle,
 	}
 }
@@ -81,17 +81,17 @@ func (s *CopySource) locateContent(claim *corev1.PersistentVolumeClaim) CopyLoca
 // provisioner restores the content to which the leaf is bound, by its handle.
 func (at CopyLocation) Unready(origin mirror.Origin, leaf *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) string {
 	switch bound := leaf.Status; {
-	case !origin.On(leaf):
+	case !origin.IsStampedOn(leaf):
 		return "has lost the labels and annotations by which Xylem recognizes it"
 	case leaf.UID != at.LeafSnapshot:
 		return "was replaced"
 	case bound != nil && ptr.Deref(bound.BoundVolumeSnapshotContentName, "") != mirrorsnapshot.ContentName(leaf.UID):
 		return "is bound to a different VolumeSnapshotContent than when it was taken"
-	case content != nil && (content.UID != at.LeafContent || !mirrorsnapshot.Binds(content, leaf.UID)):
+	case content != nil && (content.UID != at.LeafContent || !mirrorsnapshot.IsContentOfSnapshot(content, leaf.UID)):
 		return "has a different VolumeSnapshotContent than when it was taken"
-	case content != nil && !mirrorsnapshot.Record{Handle: at.LeafHandle}.Names(content):
+	case content != nil && !mirrorsnapshot.ContentRecord{Handle: at.LeafHandle}.MatchesHandleOf(content):
 		return "refers to a different snapshot in its driver than when it was taken"
-	case content != nil && !origin.On(content):
+	case content != nil && !origin.IsStampedOn(content):
 		return "has a VolumeSnapshotContent without the labels and annotations by which Xylem recognizes it"
 	case bound == nil || content == nil || content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false):
 		return "is not ready to use"
@@ -104,17 +104,17 @@ func (s *CopySource) snapshotNotReady(failed *snapshotv1.VolumeSnapshotError) Co
 	if failed == nil || failed.Message == nil {
 		return s.notReadyLocation("is not ready to use. `kubectl describe volumesnapshot %s` shows why", s.Of.Name)
 	}
-	return s.notReadyLocation("is not ready to use (%s)", strings.TrimSpace(sanitize.Plain(*failed.Message, maxSnapshotErrorLength)))
+	return s.notReadyLocation("is not ready to use (%s)", strings.TrimSpace(sanitize.PlainText(*failed.Message, maxSnapshotErrorLength)))
 }
 
-func statusError(status *snapshotv1.VolumeSnapshotStatus) *snapshotv1.VolumeSnapshotError {
+func snapshotStatusError(status *snapshotv1.VolumeSnapshotStatus) *snapshotv1.VolumeSnapshotError {
 	if status == nil {
 		return nil
 	}
 	return status.Error
 }
 
-func contentError(status *snapshotv1.VolumeSnapshotContentStatus) *snapshotv1.VolumeSnapshotError {
+func contentStatusError(status *snapshotv1.VolumeSnapshotContentStatus) *snapshotv1.VolumeSnapshotError {
 	if status == nil {
 		return nil
 	}
@@ -126,16 +126,16 @@ func contentError(status *snapshotv1.VolumeSnapshotContentStatus) *snapshotv1.Vo
 func (s *CopySource) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, least := claim.Spec.Resources.Requests[corev1.ResourceStorage], minimumRestoreSize(s.Content)
 	if wants.Cmp(least) < 0 {
-		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, needs %s: a restored volume cannot be smaller. Delete this claim and create it again with %[3]s or more",
+		return mirror.NewRefusal(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, needs %s: a restored volume cannot be smaller. Delete this claim and create it again with %[3]s or more",
 			wants.String(), s.Of, least.String())
 	}
-	if s.Content.Spec.SourceVolumeMode == nil || mirrorsnapshot.MayChangeMode(s.Content) {
+	if s.Content.Spec.SourceVolumeMode == nil || mirrorsnapshot.MayChangeVolumeMode(s.Content) {
 		return nil
 	}
 	refusal := s.volumeModeMismatch(claim, *s.Content.Spec.SourceVolumeMode)
 	if refusal != nil {
 		refusal.Message += fmt.Sprintf(", or ask the admins to set the annotation %s=true on VolumeSnapshotContent %q in the host, and on %q in the member",
-			mirrorsnapshot.AnnAllowModeChange, s.Content.Name, mirrorsnapshot.LeafContent(s.Content))
+			mirrorsnapshot.AnnAllowModeChange, s.Content.Name, mirrorsnapshot.LeafContentName(s.Content))
 	}
 	return refusal
 }

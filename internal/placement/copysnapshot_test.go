@@ -39,7 +39,7 @@ func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *CopySource)) (*cor
 			Status: &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), RestoreSize: ptr.To[int64](2 << 30)},
 		},
 	}
-	s.Of, _ = datasource.Of(claim)
+	s.Of, _ = datasource.DataSourceOf(claim)
 	for _, c := range change {
 		c(claim, s)
 	}
@@ -65,7 +65,7 @@ func TestLocateSnapshot(t *testing.T) {
 		})
 	}
 	noSnapshot := func(_ *corev1.PersistentVolumeClaim, s *CopySource) { s.Snapshot, s.Content = nil, nil }
-	here := CopyLocation{Record: datasource.Record{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1", LeafHandle: "s-1"}
+	here := CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1", LeafHandle: "s-1"}
 	for name, tc := range map[string]struct {
 		change changes
 		reason string

@@ -19,7 +19,7 @@ import (
 // CopySource is a claim's data source in the host. An object that does not exist is nil.
 type CopySource struct {
 	// Of identifies the source that the claim names.
-	Of datasource.Source
+	Of datasource.DataSource
 	// Claim is the source claim of a clone, and Volume the PV to which it is bound. If the recorded claim
 	// is gone, Kept is the PV to which it was bound: Xylem keeps the disk for clones that are bound to promises.
 	Claim  *corev1.PersistentVolumeClaim
@@ -36,7 +36,7 @@ type CopySource struct {
 type CopyLocation struct {
 	// Record contains the source's member and UID. It is zero if there is a Refusal, and for a
 	// populator's source, which may be anywhere.
-	datasource.Record
+	datasource.DataSourceRecord
 	// LeafVolume and LeafUID identify the leaf PV of a clone's source.
 	LeafVolume string
 	LeafUID    types.UID
@@ -52,7 +52,7 @@ type CopyLocation struct {
 // member can, or can yet. It uses only the host's objects.
 func (s *CopySource) Locate(claim *corev1.PersistentVolumeClaim) CopyLocation {
 	if s.Of.Namespace != "" {
-		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
+		return CopyLocation{Refusal: mirror.NewRefusal(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s: Xylem does not copy data from another namespace. Use a source in the claim's own namespace", s.Of)}
 	}
 	var at CopyLocation
@@ -65,7 +65,7 @@ func (s *CopySource) Locate(claim *corev1.PersistentVolumeClaim) CopyLocation {
 		return CopyLocation{}
 	}
 	if at.Refusal == nil {
-		at.Refusal = s.refuseOtherMember(claim, at.Record)
+		at.Refusal = s.refuseOtherMember(claim, at.DataSourceRecord)
 	}
 	if at.Refusal != nil {
 		return CopyLocation{Refusal: at.Refusal}
@@ -74,12 +74,12 @@ func (s *CopySource) Locate(claim *corev1.PersistentVolumeClaim) CopyLocation {
 }
 
 func (s *CopySource) locateClaim(claim *corev1.PersistentVolumeClaim) CopyLocation {
-	record, recorded := datasource.RecordOf(claim)
+	record, recorded := datasource.DataSourceRecordOf(claim)
 	switch from := s.Claim; {
 	case s.Kept != nil && boundToPromise(claim):
 		return s.locateVolume(s.Kept, record.UID)
 	case s.Of.Name == claim.Name:
-		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete the claim and create it again with another data source")}
+		return CopyLocation{Refusal: mirror.NewRefusal(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete the claim and create it again with another data source")}
 	case from == nil && recorded:
 		return CopyLocation{Refusal: s.goneRefusal("was deleted")}
 	case from == nil:
@@ -103,7 +103,7 @@ func (s *CopySource) locateClaim(claim *corev1.PersistentVolumeClaim) CopyLocati
 // boundToPromise reports whether a claim is bound to a promise, so that Xylem keeps its source until it has a
 // disk.
 func boundToPromise(claim *corev1.PersistentVolumeClaim) bool {
-	return hostpv.NamesPromise(claim.Spec.VolumeName)
+	return hostpv.IsPromiseName(claim.Spec.VolumeName)
 }
 
 // locateVolume finds the volume of the source claim with the given UID, which must be, or have been,
@@ -112,20 +112,20 @@ func (s *CopySource) locateVolume(pv *corev1.PersistentVolume, uid types.UID) Co
 	switch {
 	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != uid:
 		return s.notReadyLocation("is bound to a volume that does not exist in the host")
-	case hostpv.IsUnfulfilled(pv):
+	case hostpv.IsUnfulfilledPromise(pv):
 		return s.notReadyLocation("has no disk yet. Create a Pod that uses the source claim, so that its disk is provisioned")
-	case hostpv.Releasing(pv):
+	case hostpv.IsReleasingDisk(pv):
 		return s.notReadyLocation("is losing its disk, because no Pod uses the claim")
-	case hostpv.Abandoned(pv):
+	case hostpv.IsAbandonedVolume(pv):
 		return CopyLocation{Refusal: s.goneRefusal("is bound to a volume that an admin has abandoned")}
 	}
-	cluster, leaf, leafUID, ours := hostpv.LeafOf(pv)
+	cluster, leaf, leafUID, ours := hostpv.LeafOfHostVolume(pv)
 	if !ours {
-		return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
+		return CopyLocation{Refusal: mirror.NewRefusal(v1alpha1.ReasonDataSourceUnsupported,
 			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): Xylem clones only volumes that are in a member. Use a StorageClass with that driver, or another source",
 			s.Of, pv.Name, driverOfVolume(pv))}
 	}
-	return CopyLocation{Record: datasource.Record{ClusterID: cluster, UID: uid}, LeafVolume: leaf, LeafUID: leafUID}
+	return CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: cluster, UID: uid}, LeafVolume: leaf, LeafUID: leafUID}
 }
 
 // cloneMismatch returns why a member's provisioner would reject the claim (external-provisioner,
@@ -134,7 +134,7 @@ func (s *CopySource) locateVolume(pv *corev1.PersistentVolume, uid types.UID) Co
 func (s *CopySource) cloneMismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if wants.Cmp(has) < 0 {
-		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, requests %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
+		return mirror.NewRefusal(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, requests %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
 			wants.String(), s.Of, has.String())
 	}
 	return s.volumeModeMismatch(claim, ptr.Deref(s.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
@@ -142,7 +142,7 @@ func (s *CopySource) cloneMismatch(claim *corev1.PersistentVolumeClaim) *mirror.
 
 func (s *CopySource) volumeModeMismatch(claim *corev1.PersistentVolumeClaim, has corev1.PersistentVolumeMode) *mirror.Refusal {
 	if wants := ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem); wants != has {
-		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, but its data source, %s, has volumeMode %s. Delete this claim and create it again with volumeMode %[3]s",
+		return mirror.NewRefusal(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, but its data source, %s, has volumeMode %s. Delete this claim and create it again with volumeMode %[3]s",
 			wants, s.Of, has)
 	}
 	return nil
@@ -150,24 +150,24 @@ func (s *CopySource) volumeModeMismatch(claim *corev1.PersistentVolumeClaim, has
 
 // refuseOtherMember returns a refusal if the claim is already placed in a different member than its source.
 // This can happen with a promise that is released when unused.
-func (s *CopySource) refuseOtherMember(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
+func (s *CopySource) refuseOtherMember(claim *corev1.PersistentVolumeClaim, at datasource.DataSourceRecord) *mirror.Refusal {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
-	if record, recorded := datasource.RecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
+	if record, recorded := datasource.DataSourceRecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
 		placed = record.ClusterID // its promise selects that member
 	}
 	if placed == "" || placed == at.ClusterID {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonSourceElsewhere, "the claim is placed in cluster %q, but its data source, %s, is now in cluster %q. Delete this claim and create it again",
+	return mirror.NewRefusal(v1alpha1.ReasonSourceElsewhere, "the claim is placed in cluster %q, but its data source, %s, is now in cluster %q. Delete this claim and create it again",
 		placed, s.Of, at.ClusterID)
 }
 
 func (s *CopySource) notReadyLocation(format string, args ...any) CopyLocation {
-	return CopyLocation{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: that %s %s", s.Of, s.sourceNoun(), fmt.Sprintf(format, args...))}
+	return CopyLocation{Refusal: mirror.NewRefusal(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: that %s %s", s.Of, s.sourceNoun(), fmt.Sprintf(format, args...))}
 }
 
 func (s *CopySource) goneRefusal(what string) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSourceGone, "the data source of the claim, %s, %s: Xylem does not use another source. Delete this claim and create it again from a source that exists", s.Of, what)
+	return mirror.NewRefusal(v1alpha1.ReasonSourceGone, "the data source of the claim, %s, %s: Xylem does not use another source. Delete this claim and create it again from a source that exists", s.Of, what)
 }
 
 func (s *CopySource) sourceNoun() string {
@@ -178,18 +178,18 @@ func (s *CopySource) sourceNoun() string {
 }
 
 func driverOfVolume(pv *corev1.PersistentVolume) string {
-	driver, _ := volumesource.Of(pv)
+	driver, _ := volumesource.VolumeSourceOf(pv)
 	return driver
 }
 
 // sourceObstacle returns why the member cannot create a volume from the given kind of source, or nil.
-func (m Member) sourceObstacle(source *datasource.Source) *Obstacle {
+func (m Member) sourceObstacle(source *datasource.DataSource) *Obstacle {
 	switch {
 	case source == nil:
 		return nil
 	case source.Namespace != "":
 		return obstacleOf((&CopySource{Of: *source}).Locate(&corev1.PersistentVolumeClaim{}).Refusal)
-	case source.Placed(), slices.Contains(m.Rules.sources, source.GroupKind()):
+	case source.IsInOneMember(), slices.Contains(m.Rules.sources, source.KindWithGroup()):
 		return nil
 	}
 	return &Obstacle{Reason: v1alpha1.ReasonDataSourceUnsupported, Cause: fmt.Sprintf("the data source of the claim is %s, but ClusterRegistration %q does not list that kind", source, m.Registration), WholeSentence: true,

@@ -32,8 +32,8 @@ func copyOf(change ...func(*corev1.PersistentVolumeClaim, *CopySource)) (*corev1
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}, Spec: corev1.PersistentVolumeSpec{
 		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}}}}
-	s := &CopySource{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38"})}
-	s.Of, _ = datasource.Of(claim)
+	s := &CopySource{Claim: golden, Volume: hostpv.TranslateVolume(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38"})}
+	s.Of, _ = datasource.DataSourceOf(claim)
 	for _, c := range change {
 		c(claim, s)
 	}
@@ -51,11 +51,11 @@ func noSource(_ *corev1.PersistentVolumeClaim, s *CopySource) { s.Claim, s.Volum
 func TestLocate(t *testing.T) {
 	type changes = []func(*corev1.PersistentVolumeClaim, *CopySource)
 	promise := func(s *CopySource) *corev1.PersistentVolume {
-		pv := hostpv.PromiseFor(s.Claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
+		pv := hostpv.NewPromiseFor(s.Claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
 		s.Claim.Spec.VolumeName = pv.Name
 		return pv
 	}
-	here := CopyLocation{Record: datasource.Record{ClusterID: "id38", UID: "uid-1"}, LeafVolume: "pv-1", LeafUID: "leaf-1"}
+	here := CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: "id38", UID: "uid-1"}, LeafVolume: "pv-1", LeafUID: "leaf-1"}
 	for name, tc := range map[string]struct {
 		change changes
 		reason string

@@ -19,7 +19,7 @@
 // or the snapshot to restore. Only that member can create the claim's volume. Except in
 // CopyLocation.Unready, it reads only objects in the host, which a member's admin cannot forge.
 //
-// ClassFor maps a host class to a member's class by the first rule that applies: the registration's
+// StorageClassFor maps a host class to a member's class by the first rule that applies: the registration's
 // exact rule, the class's parameter, the registration's prefix, the same name. If the member lacks
 // that class, the claim waits, and Xylem does not try later rules. Only an admin can write these
 // rules. A claim's class is the one that Kubernetes reads (the old annotation before the field), so

@@ -16,19 +16,19 @@ import (
 // over to this host. An obstacle because of the member's namespace ends when that namespace is
 // replaced.
 func (m Member) namespaceObstacle(host Namespace) *Obstacle {
-	switch rule := m.Excludes(host); {
+	switch rule := m.ExcludingRuleFor(host); {
 	case isReservedNamespace(host.Name):
 		return &Obstacle{Reason: v1alpha1.ReasonNamespaceReserved, Cause: fmt.Sprintf("does not admit namespace %q, which is reserved for the cluster itself", host.Name),
 			Remedy: "Use another namespace"}
 	case rule != "":
 		return &Obstacle{Reason: v1alpha1.ReasonNamespaceNotAdmitted, Cause: fmt.Sprintf("does not admit namespace %q: %s", host.Name, rule),
 			Remedy: fmt.Sprintf("Use another namespace, or ask an admin to change spec.namespaces of ClusterRegistration %q", m.Registration)}
-	case m.Inside == nil:
+	case m.Objects == nil:
 		return nil
-	case m.Inside.Namespace == nil:
-		return obstacleOf(m.Inside.Rejection)
+	case m.Objects.Namespace == nil:
+		return obstacleOf(m.Objects.NamespaceRejection)
 	}
-	return m.insideObstacle(m.Inside.Namespace)
+	return m.insideObstacle(m.Objects.Namespace)
 }
 
 // insideObstacle returns why the member's namespace must not get the leaves, or nil.
@@ -48,9 +48,9 @@ func (m Member) insideObstacle(ns *corev1.Namespace) *Obstacle {
 	return nil
 }
 
-// Excludes returns which rule in spec.namespaces excludes a host namespace. It returns "" if none
+// ExcludingRuleFor returns which rule in spec.namespaces excludes a host namespace. It returns "" if none
 // does, or if the namespace's labels are not known yet.
-func (m Member) Excludes(host Namespace) string {
+func (m Member) ExcludingRuleFor(host Namespace) string {
 	is := func(pattern string) bool { return matchesPattern(pattern, host.Name) }
 	if i := slices.IndexFunc(m.Rules.deny, is); i >= 0 {
 		return fmt.Sprintf("the pattern %q of spec.namespaces.deny matches the name", m.Rules.deny[i])
@@ -113,7 +113,7 @@ func LiftedDenials(cr *v1alpha1.ClusterRegistration) []string {
 	})
 }
 
-// LiftedText says what a spec.namespaces.deny that lacks default patterns does. The sentence begins with its name.
-func LiftedText(lifted []string) string {
+// LiftedDenialsText says what a spec.namespaces.deny that lacks default patterns does. The sentence begins with its name.
+func LiftedDenialsText(lifted []string) string {
 	return "replaces the default, so the member also accepts namespaces that match " + strings.Join(lifted, ", ")
 }

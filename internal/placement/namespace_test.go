@@ -14,7 +14,7 @@ import (
 
 // hosted returns a member of host-1 whose registration has the given rules for namespaces.
 func hosted(spec v1alpha1.NamespacesSpec) Member {
-	m := MemberOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}, Spec: v1alpha1.ClusterRegistrationSpec{Namespaces: spec}}, nil)
+	m := MemberOfRegistration(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}, Spec: v1alpha1.ClusterRegistrationSpec{Namespaces: spec}}, nil)
 	m.HostID = "host-1"
 	return m
 }
@@ -28,7 +28,7 @@ func TestNamespace(t *testing.T) {
 		return ns
 	}
 	now := metav1.Now()
-	denied := mirror.Refuse(v1alpha1.ReasonNamespaceRefused, `member "cluster38" rejects the creation of namespace "shop": no team label`)
+	denied := mirror.NewRefusal(v1alpha1.ReasonNamespaceRefused, `member "cluster38" rejects the creation of namespace "shop": no team label`)
 	for name, tc := range map[string]struct {
 		ns     *corev1.Namespace
 		denied *mirror.Refusal
@@ -52,9 +52,9 @@ func TestNamespace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := m
-			m.Inside = &Inside{Namespace: tc.ns, Rejection: tc.denied}
-			answer := m.Answer(Request{Namespace: Namespace{Name: "shop"}})
-			if answer.Allowed() != tc.usable || answer.Waits != (tc.ns == nil && tc.denied == nil) {
+			m.Objects = &MemberObjects{Namespace: tc.ns, NamespaceRejection: tc.denied}
+			answer := m.AnswerRequest(Request{Namespace: Namespace{Name: "shop"}})
+			if answer.AllowedNow() != tc.usable || answer.MustWait != (tc.ns == nil && tc.denied == nil) {
 				t.Errorf("got %+v, want allowed: %v", answer, tc.usable)
 			}
 			refusal := answer.Refusal
@@ -86,10 +86,10 @@ func TestReservedNamespace(t *testing.T) {
 			handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}
 			for _, ns := range []*corev1.Namespace{nil, handed} {
 				m := hosted(v1alpha1.NamespacesSpec{Deny: &[]string{}})
-				m.Inside = &Inside{Namespace: ns}
-				answer := m.Answer(Request{Namespace: Namespace{Name: name}})
+				m.Objects = &MemberObjects{Namespace: ns}
+				answer := m.AnswerRequest(Request{Namespace: Namespace{Name: name}})
 				refusal := answer.Refusal
-				if answer.Allowed() != (!reserved && ns != nil) || (refusal != nil) != reserved {
+				if answer.AllowedNow() != (!reserved && ns != nil) || (refusal != nil) != reserved {
 					t.Errorf("answer %+v", answer)
 				}
 				if refusal != nil && (refusal.Reason != v1alpha1.ReasonNamespaceReserved || !strings.Contains(refusal.Message, name)) {
@@ -125,7 +125,7 @@ func TestNamespaceRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := hosted(tc.spec)
-			refusal := m.Answer(Request{Namespace: Namespace{Name: tc.namespace}}).Refusal
+			refusal := m.AnswerRequest(Request{Namespace: Namespace{Name: tc.namespace}}).Refusal
 			if tc.says == "" {
 				if refusal != nil {
 					t.Errorf("refused: %v", refusal)
@@ -142,8 +142,8 @@ func TestNamespaceRules(t *testing.T) {
 			}
 			// The registration's rules apply even if the member's admin handed the namespace over.
 			handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace, Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}
-			m.Inside = &Inside{Namespace: handed}
-			if m.Answer(Request{Namespace: Namespace{Name: tc.namespace}}).Allowed() {
+			m.Objects = &MemberObjects{Namespace: handed}
+			if m.AnswerRequest(Request{Namespace: Namespace{Name: tc.namespace}}).AllowedNow() {
 				t.Error("the namespace is allowed although the rules exclude it")
 			}
 		})
@@ -174,8 +174,8 @@ func TestNamespaceLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := hosted(tc.spec)
-			answer := m.Answer(Request{Namespace: tc.namespace})
-			if answer.Waits != tc.waits || answer.Allowed() != (tc.says == "" && !tc.waits) {
+			answer := m.AnswerRequest(Request{Namespace: tc.namespace})
+			if answer.MustWait != tc.waits || answer.AllowedNow() != (tc.says == "" && !tc.waits) {
 				t.Errorf("answer %+v", answer)
 			}
 			if tc.says == "" {

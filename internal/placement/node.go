@@ -12,10 +12,10 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// Admit returns why a kubelet would reject a Pod that is bound to the node, with the kubelet's
+// KubeletRejection returns why a kubelet would reject a Pod that is bound to the node, with the kubelet's
 // reason and message (pkg/kubelet/lifecycle/predicate.go), or nil if the kubelet would admit it.
 // Admit ignores resource amounts, because the member decides on its capacity.
-func Admit(pod *corev1.Pod, node *corev1.Node) *mirror.Refusal {
+func KubeletRejection(pod *corev1.Pod, node *corev1.Node) *mirror.Refusal {
 	if os := pod.Spec.OS; os != nil {
 		if has, ok := node.Labels[corev1.LabelOSStable]; ok && has != string(os.Name) {
 			return podRejected(v1alpha1.ReasonPodOSNotSupported, "Failed to admit pod as the OS field doesn't match node OS")
@@ -39,10 +39,10 @@ func podRejected(reason, message string) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: "Pod was rejected: " + message}
 }
 
-// Schedulable reports whether a scheduler may place the Pod on the node, according to the Pod's
+// SchedulableOnNode reports whether a scheduler may place the Pod on the node, according to the Pod's
 // gates, selector, affinity and tolerations, and the node's taints and cordon. It is for schedulers
 // that do not publish the nominated node.
-func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
+func SchedulableOnNode(pod *corev1.Pod, node *corev1.Node) bool {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return false
 	}
@@ -55,11 +55,11 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	}
 	// Ignore the member-away taint, which may remain for a moment after the member is reachable
 	// again.
-	return !slices.ContainsFunc(Untolerated(pod, node), func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway })
+	return !slices.ContainsFunc(UntoleratedTaints(pod, node), func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway })
 }
 
-// Untolerated returns the taints of a node that prevent a scheduler from placing the Pod there.
-func Untolerated(pod *corev1.Pod, node *corev1.Node) []corev1.Taint {
+// UntoleratedTaints returns the taints of a node that prevent a scheduler from placing the Pod there.
+func UntoleratedTaints(pod *corev1.Pod, node *corev1.Node) []corev1.Taint {
 	var found []corev1.Taint
 	for i := range node.Spec.Taints {
 		if taint := &node.Spec.Taints[i]; taint.Effect != corev1.TaintEffectPreferNoSchedule && !toleratesTaint(pod, taint) {
@@ -69,26 +69,26 @@ func Untolerated(pod *corev1.Pod, node *corev1.Node) []corev1.Taint {
 	return found
 }
 
-// Toleration returns the toleration for a taint, as one line of YAML.
-func Toleration(t corev1.Taint) string {
+// TolerationYAML returns the toleration for a taint, as one line of YAML.
+func TolerationYAML(t corev1.Taint) string {
 	if t.Value == "" {
 		return fmt.Sprintf("{key: %s, operator: Exists, effect: %s}", t.Key, t.Effect)
 	}
 	return fmt.Sprintf("{key: %s, operator: Equal, value: %q, effect: %s}", t.Key, t.Value, t.Effect)
 }
 
-// Selects reports whether the Pod's node selector and required node affinity match a node.
-func Selects(pod *corev1.Pod, node *corev1.Node) bool {
+// PodSelectsNode reports whether the Pod's node selector and required node affinity match a node.
+func PodSelectsNode(pod *corev1.Pod, node *corev1.Node) bool {
 	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
 	return err == nil && matches
 }
 
-// MayRun reports whether the scheduler may place all given Pods on the member's virtual node: the
+// MayRunPods reports whether the scheduler may place all given Pods on the member's virtual node: the
 // node is Ready and not cordoned, its member is not away, and the Pods may be scheduled to it. An
 // away member's Node may still be Ready, so that its Pods are not evicted.
-func (m Member) MayRun(pods ...corev1.Pod) bool {
-	return m.Node != nil && m.Node.DeletionTimestamp == nil && !m.Node.Spec.Unschedulable && nodes.IsReady(m.Node) && !nodes.Away(m.Node) &&
-		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !Schedulable(&pod, m.Node) })
+func (m Member) MayRunPods(pods ...corev1.Pod) bool {
+	return m.Node != nil && m.Node.DeletionTimestamp == nil && !m.Node.Spec.Unschedulable && nodes.IsReady(m.Node) && !nodes.MemberAway(m.Node) &&
+		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !SchedulableOnNode(&pod, m.Node) })
 }
 
 func firstUntoleratedTaint(pod *corev1.Pod, node *corev1.Node, effects ...corev1.TaintEffect) (corev1.Taint, bool) {

@@ -132,13 +132,13 @@ func TestAdmitAndSchedulable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod, node := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: c.spec}, virtualNode(c.node)
 			reason, message := "", ""
-			if refusal := Admit(pod, node); refusal != nil {
+			if refusal := KubeletRejection(pod, node); refusal != nil {
 				reason, message = refusal.Reason, refusal.Message
 			}
 			if reason != c.reason || !strings.Contains(message, c.message) {
 				t.Errorf("admission: %q, %q; want %q, %q", reason, message, c.reason, c.message)
 			}
-			if got := Schedulable(pod, node); got != c.schedulable {
+			if got := SchedulableOnNode(pod, node); got != c.schedulable {
 				t.Errorf("schedulable: %v", got)
 			}
 		})

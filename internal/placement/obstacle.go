@@ -73,10 +73,10 @@ func (c Candidate) nodeObstacle(pod *corev1.Pod) *Obstacle {
 	case c.Node == nil:
 		return &Obstacle{Reason: v1alpha1.ReasonMemberAway, Cause: "has no virtual node yet",
 			Remedy: fmt.Sprintf("See `kubectl describe clusterregistration %s`", c.Registration)}
-	case !Selects(pod, c.Node):
+	case !PodSelectsNode(pod, c.Node):
 		return &Obstacle{Reason: v1alpha1.ReasonNodeSelectorMismatch, Cause: "is excluded by the Pod's nodeSelector or node affinity", Remedy: c.selectorRemedy(pod)}
-	case nodes.Away(c.Node):
-		away := nodes.Condition(c.Node, v1alpha1.NodeMemberAway)
+	case nodes.MemberAway(c.Node):
+		away := nodes.FindCondition(c.Node, v1alpha1.NodeMemberAway)
 		since := away.LastTransitionTime.UTC().Format(time.RFC3339)
 		if away.Reason == v1alpha1.ReasonNoReadyNodes {
 			return &Obstacle{Reason: v1alpha1.ReasonNoReadyNodes, Cause: "has had no Ready node since " + since,
@@ -88,14 +88,14 @@ func (c Candidate) nodeObstacle(pod *corev1.Pod) *Obstacle {
 	case c.Node.Spec.Unschedulable:
 		return &Obstacle{Reason: v1alpha1.ReasonCordoned, Cause: "is cordoned", Remedy: fmt.Sprintf("To allow new Pods, run `kubectl uncordon %s`", c.NodeName)}
 	}
-	if taints := Untolerated(pod, c.Node); len(taints) > 0 {
+	if taints := UntoleratedTaints(pod, c.Node); len(taints) > 0 {
 		return taintObstacle(taints)
 	}
-	if missing := nodes.Condition(c.Node, v1alpha1.NodeCSINode); missing != nil {
+	if missing := nodes.FindCondition(c.Node, v1alpha1.NodeCSINode); missing != nil {
 		return &Obstacle{Reason: missing.Reason, Cause: "has no CSINode created by Xylem in the host",
 			Remedy: fmt.Sprintf("See the condition %s of `kubectl describe node %s`", missing.Type, c.NodeName)}
 	}
-	if nodes.AcceptsNone(c.Node) {
+	if nodes.AcceptsNoPods(c.Node) {
 		return &Obstacle{Reason: v1alpha1.ReasonNoUsableNodes, Cause: "accepts no new Pods, because all of its Ready nodes are cordoned or tainted",
 			Remedy: "Uncordon a node in the member, or remove its taint. For Pods that tolerate the taint, set spec.node.capacity in the ClusterRegistration"}
 	}
@@ -128,7 +128,7 @@ func taintObstacle(taints []corev1.Taint) *Obstacle {
 	var names, tolerations []string
 	for _, t := range taints {
 		names = append(names, t.ToString())
-		tolerations = append(tolerations, Toleration(t))
+		tolerations = append(tolerations, TolerationYAML(t))
 	}
 	return &Obstacle{Reason: v1alpha1.ReasonTolerationMissing,
 		Cause:  fmt.Sprintf("has a taint that the Pod does not tolerate (%s)", strings.Join(names, ", ")),
@@ -138,7 +138,7 @@ func taintObstacle(taints []corev1.Taint) *Obstacle {
 // storageObstacle returns why the host's CSIStorageCapacities keep a claim with a class out of the member, or nil.
 func (c Candidate) storageObstacle(claim ClaimNeed, hasClass func(registration, class string) bool) *Obstacle {
 	largest, offered := c.Largest[claim.Class.Name]
-	class, rule := c.ClassFor(claim.Class)
+	class, rule := c.StorageClassFor(claim.Class)
 	switch {
 	case offered && claim.Size.Cmp(largest) > 0:
 		return &Obstacle{Reason: v1alpha1.ReasonNoCapacity, Cause: fmt.Sprintf("has %s of the %s that claim %q requests", capacityText(largest), claim.Size.String(), claim.Name),

@@ -23,25 +23,25 @@ type Member struct {
 	Rules Rules
 	// Node is the virtual node, or nil if the member has none.
 	Node *corev1.Node
-	// Inside contains the member's own objects. It is nil if the caller cannot read them.
-	Inside *Inside
+	// Objects contains the member's own objects. It is nil if the caller cannot read them.
+	Objects *MemberObjects
 }
 
-// Inside contains a member's objects on which claims and Pods depend.
-type Inside struct {
+// MemberObjects contains a member's objects on which claims and Pods depend.
+type MemberObjects struct {
 	// Classes are the names of the member's StorageClasses.
 	Classes []string
 	// Namespace is the request's namespace in the member, or nil if it does not exist yet.
 	Namespace *corev1.Namespace
-	// Rejection is why the member rejects the creation of that namespace, or nil.
-	Rejection *mirror.Refusal
+	// NamespaceRejection is why the member rejects the creation of that namespace, or nil.
+	NamespaceRejection *mirror.Refusal
 }
 
-// MemberOf returns a registration's member, as described by the host's objects.
-func MemberOf(cr *v1alpha1.ClusterRegistration, node *corev1.Node) Member {
+// MemberOfRegistration returns a registration's member, as described by the host's objects.
+func MemberOfRegistration(cr *v1alpha1.ClusterRegistration, node *corev1.Node) Member {
 	return Member{
 		Member: mirror.Member{Registration: cr.Name, ClusterID: cr.Status.ClusterID, NodeName: cr.NodeName(), Leaving: cr.DeletionTimestamp != nil},
-		Rules:  RulesOf(cr), Node: node,
+		Rules:  RulesOfRegistration(cr), Node: node,
 	}
 }
 
@@ -72,7 +72,7 @@ type Request struct {
 	// Volume is the host PV to which the claim is bound, or nil.
 	Volume *corev1.PersistentVolume
 	// Source is the data source for a new volume, or nil.
-	Source *datasource.Source
+	Source *datasource.DataSource
 }
 
 // Answer is the decision on a request.
@@ -82,22 +82,22 @@ type Answer struct {
 	Class, Rule string
 	// Refusal is the reason why the request is refused, or nil.
 	Refusal *mirror.Refusal
-	// Waits is set if the request is not refused, but the member's namespace does not exist yet, or
+	// MustWait is set if the request is not refused, but the member's namespace does not exist yet, or
 	// a rule depends on labels of the host namespace that are not known yet.
-	Waits bool
+	MustWait bool
 }
 
-// Allowed reports whether Xylem may push to the member now.
-func (a Answer) Allowed() bool { return a.Refusal == nil && !a.Waits }
+// AllowedNow reports whether Xylem may push to the member now.
+func (a Answer) AllowedNow() bool { return a.Refusal == nil && !a.MustWait }
 
-// ByClass reports whether the class is the reason for the refusal. The scheduler can then select
+// RefusedByClass reports whether the class is the reason for the refusal. The scheduler can then select
 // another member.
-func (a Answer) ByClass() bool {
+func (a Answer) RefusedByClass() bool {
 	return a.Refusal != nil && (a.Refusal.Reason == v1alpha1.ReasonClassKeepsOff || a.Refusal.Reason == v1alpha1.ReasonClassNotFound)
 }
 
-// Answer decides whether Xylem may push the requested object to the member, and if not, why.
-func (m Member) Answer(q Request) Answer {
+// AnswerRequest decides whether Xylem may push the requested object to the member, and if not, why.
+func (m Member) AnswerRequest(q Request) Answer {
 	answer, obstacle := m.findObstacle(q)
 	answer.Refusal = m.refusalFor(obstacle)
 	return answer
@@ -106,7 +106,7 @@ func (m Member) Answer(q Request) Answer {
 // findObstacle returns the answer without its Refusal, and the obstacle, if any.
 func (m Member) findObstacle(q Request) (a Answer, obstacle *Obstacle) {
 	if q.Class != nil {
-		a.Class, a.Rule = m.ClassFor(q.Class)
+		a.Class, a.Rule = m.StorageClassFor(q.Class)
 		if m.Leaving {
 			return a, leavingObstacle(true)
 		}
@@ -121,7 +121,7 @@ func (m Member) findObstacle(q Request) (a Answer, obstacle *Obstacle) {
 	if obstacle = cmp.Or(m.sourceObstacle(q.Source), m.namespaceObstacle(q.Namespace)); obstacle != nil {
 		return a, obstacle
 	}
-	a.Waits = m.Inside != nil && m.Inside.Namespace == nil || len(m.Rules.labels) > 0 && !q.Namespace.Known
+	a.MustWait = m.Objects != nil && m.Objects.Namespace == nil || len(m.Rules.labels) > 0 && !q.Namespace.Known
 	return a, nil
 }
 
@@ -133,9 +133,9 @@ func (m Member) classObstacle(class *storagev1.StorageClass, a Answer) *Obstacle
 	case !classAllowsNode(class, m.Node): // the member does not enforce host topologies
 		return &Obstacle{Reason: v1alpha1.ReasonClassKeepsOff, Cause: fmt.Sprintf("is excluded by the allowedTopologies of StorageClass %q", class.Name),
 			Remedy: "Re-create the Pod on another node, use another class, or change the allowedTopologies of the class"}
-	case m.Inside != nil && !slices.Contains(m.Inside.Classes, a.Class):
-		has := cmp.Or(strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", "), "none")
-		return &Obstacle{Reason: v1alpha1.ReasonClassNotFound, Cause: fmt.Sprintf("has no StorageClass %q (by %s; existing classes: %s)", a.Class, a.Rule, sanitize.Plain(has, maxClassListLength)),
+	case m.Objects != nil && !slices.Contains(m.Objects.Classes, a.Class):
+		has := cmp.Or(strings.Join(slices.Sorted(slices.Values(m.Objects.Classes)), ", "), "none")
+		return &Obstacle{Reason: v1alpha1.ReasonClassNotFound, Cause: fmt.Sprintf("has no StorageClass %q (by %s; existing classes: %s)", a.Class, a.Rule, sanitize.PlainText(has, maxClassListLength)),
 			Remedy: fmt.Sprintf("Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.classes", m.Registration)}
 	}
 	return nil

@@ -74,13 +74,13 @@ func TestAnswer(t *testing.T) {
 								for _, volume := range volumes {
 									cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
 									cr.Spec.Storage, cr.Spec.Namespaces = st.value, ns.value
-									m := MemberOf(cr, nil)
+									m := MemberOfRegistration(cr, nil)
 									m.HostID = "host-1"
 									if node.value != nil {
 										m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: node.value}}
 									}
 									if has.value != nil {
-										m.Inside = &Inside{Classes: has.value, Namespace: in.value}
+										m.Objects = &MemberObjects{Classes: has.value, Namespace: in.value}
 									}
 									q := Request{Namespace: Namespace{Name: "shop"}, Volume: volume.value}
 									leads := ""
@@ -105,7 +105,7 @@ func TestAnswer(t *testing.T) {
 									}
 									name := fmt.Sprintf("class: %t, %s, %s, class %s, node %s, member has %s, %s, %s",
 										withClass, st.name, ns.name, term.name, node.name, has.name, in.name, volume.name)
-									check(t, name, m.Answer(q), leads, want, has.value != nil && in.value == nil)
+									check(t, name, m.AnswerRequest(q), leads, want, has.value != nil && in.value == nil)
 								}
 							}
 						}
@@ -122,17 +122,17 @@ func check(t *testing.T, name string, got Answer, class, reason string, waits bo
 		t.Errorf("%s: class %q by %q, want %q", name, got.Class, got.Rule, class)
 	}
 	if reason == "" {
-		if got.Refusal != nil || got.Waits != waits || got.Allowed() == waits {
+		if got.Refusal != nil || got.MustWait != waits || got.AllowedNow() == waits {
 			t.Errorf("%s: %+v (%v), want no refusal, waits: %t", name, got, got.Refusal, waits)
 		}
 		return
 	}
-	if got.Refusal == nil || got.Refusal.Reason != reason || got.Allowed() || got.Waits ||
+	if got.Refusal == nil || got.Refusal.Reason != reason || got.AllowedNow() || got.MustWait ||
 		!strings.Contains(got.Refusal.Message, "cluster38") {
 		t.Errorf("%s: %+v (%v), want %s", name, got, got.Refusal, reason)
 	}
-	if byClass := reason == v1alpha1.ReasonClassKeepsOff || reason == v1alpha1.ReasonClassNotFound; got.ByClass() != byClass {
-		t.Errorf("%s: ByClass() = %t", name, got.ByClass())
+	if byClass := reason == v1alpha1.ReasonClassKeepsOff || reason == v1alpha1.ReasonClassNotFound; got.RefusedByClass() != byClass {
+		t.Errorf("%s: ByClass() = %t", name, got.RefusedByClass())
 	}
 }
 
@@ -157,7 +157,7 @@ func TestAnswerLeaving(t *testing.T) {
 	} {
 		m := Member{Member: mirror.Member{Registration: "cluster38", ClusterID: "id38", Leaving: tc.leaving}}
 		got := ""
-		if refusal := m.Answer(tc.request).Refusal; refusal != nil {
+		if refusal := m.AnswerRequest(tc.request).Refusal; refusal != nil {
 			got = refusal.Reason
 		}
 		if got != tc.want {

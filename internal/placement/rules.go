@@ -35,8 +35,8 @@ type Rules struct {
 	adoptableVolumes []string
 }
 
-// RulesOf returns a registration's rules, including the defaults.
-func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
+// RulesOfRegistration returns a registration's rules, including the defaults.
+func RulesOfRegistration(cr *v1alpha1.ClusterRegistration) Rules {
 	rules := Rules{
 		classes: exactClassRules(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
 		attributesClasses: exactClassRules(cr.Spec.Storage.AttributesClasses),
@@ -46,7 +46,7 @@ func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 		adoptableVolumes: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
 	}
 	for _, kind := range cr.Spec.Storage.DataSources {
-		rules.sources = append(rules.sources, datasource.Source{Group: kind.APIGroup, Kind: kind.Kind}.GroupKind())
+		rules.sources = append(rules.sources, datasource.DataSource{Group: kind.APIGroup, Kind: kind.Kind}.KindWithGroup())
 	}
 	if prefix := cr.Spec.Storage.Prefix; prefix != nil {
 		rules.prefix = *prefix
@@ -71,10 +71,10 @@ func exactClassRules(mappings []v1alpha1.ClassMapping) map[string]string {
 	return rules
 }
 
-// AdoptsAll in a registration's adopt annotation allows every volume.
-const AdoptsAll = "*"
+// AdoptAllVolumes in a registration's adopt annotation allows every volume.
+const AdoptAllVolumes = "*"
 
-// Allows reports whether an admin allows claims to use the given leaf volume.
-func (r Rules) Allows(volume string) bool {
-	return slices.Contains(r.adoptableVolumes, AdoptsAll) || slices.Contains(r.adoptableVolumes, volume)
+// AllowsAdoption reports whether an admin allows claims to use the given leaf volume.
+func (r Rules) AllowsAdoption(volume string) bool {
+	return slices.Contains(r.adoptableVolumes, AdoptAllVolumes) || slices.Contains(r.adoptableVolumes, volume)
 }

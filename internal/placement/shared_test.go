@@ -29,8 +29,8 @@ func sharedIn(clusterID string) *corev1.PersistentVolume {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: nfs, VolumeHandle: "export-1"}},
 	}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid"}}
-	pv := hostpv.Mirror(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "owner", ClusterID: clusterID})
-	if !hostpv.Share(pv, leaf, "filer") {
+	pv := hostpv.TranslateVolume(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "owner", ClusterID: clusterID})
+	if !hostpv.ShareVolume(pv, leaf, "filer") {
 		panic("the volume cannot be shared")
 	}
 	return pv
@@ -52,7 +52,7 @@ func TestBackendFor(t *testing.T) {
 		"two backends with one class":  {[]v1alpha1.SharedBackend{filer, {Name: "archive", Driver: nfs, Classes: []string{"nfs"}}}, nfs, "nfs", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := sharing(tc.shared...).Rules.BackendFor(tc.driver, tc.class); got != tc.want {
+			if got := sharing(tc.shared...).Rules.BackendForClass(tc.driver, tc.class); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -61,7 +61,7 @@ func TestBackendFor(t *testing.T) {
 
 func TestBackends(t *testing.T) {
 	rules := sharing(v1alpha1.SharedBackend{Name: "filer", Driver: nfs}, v1alpha1.SharedBackend{Name: "archive", Driver: nfs}).Rules
-	if diff := cmp.Diff([]string{"archive", "filer"}, rules.Backends()); diff != "" {
+	if diff := cmp.Diff([]string{"archive", "filer"}, rules.BackendNames()); diff != "" {
 		t.Errorf("backends (-want +got):\n%s", diff)
 	}
 }
@@ -83,7 +83,7 @@ func TestShares(t *testing.T) {
 		"a PV that Xylem did not create":        {sharing(filer), &corev1.PersistentVolume{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.member.Shares(tc.host); got != tc.want {
+			if got := tc.member.SharesVolume(tc.host); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
@@ -112,7 +112,7 @@ func TestCopyClass(t *testing.T) {
 		"a volume that is not shared":                     {sharing(filer), unshared, named("shared"), "", v1alpha1.ReasonBackendMismatch},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, refusal := tc.member.CopyClass(tc.host, tc.class)
+			got, refusal := tc.member.ClassForVolumeCopy(tc.host, tc.class)
 			reason := ""
 			if refusal != nil {
 				reason = refusal.Reason

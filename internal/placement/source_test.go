@@ -13,24 +13,24 @@ import (
 func TestRefuseSource(t *testing.T) {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
 	cr.Spec.Storage.DataSources = []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}
-	m := MemberOf(cr, nil)
+	m := MemberOfRegistration(cr, nil)
 	for name, tc := range map[string]struct {
-		source *datasource.Source
+		source *datasource.DataSource
 		reason string
 	}{
 		"none":                             {nil, ""},
-		"a claim":                          {&datasource.Source{Kind: "PersistentVolumeClaim", Name: "c"}, ""},
-		"a snapshot":                       {&datasource.Source{Group: datasource.SnapshotGroup, Kind: datasource.SnapshotKind, Name: "s"}, ""},
-		"listed":                           {&datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}, ""},
-		"a kind that is not listed":        {&datasource.Source{Group: "example.com", Kind: "Disk", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"a group that is not listed":       {&datasource.Source{Group: "example.org", Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"no group":                         {&datasource.Source{Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"listed, but in another namespace": {&datasource.Source{Group: "example.com", Kind: "Image", Namespace: "victim", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"a claim in another namespace":     {&datasource.Source{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "c"}, v1alpha1.ReasonDataSourceUnsupported},
+		"a claim":                          {&datasource.DataSource{Kind: "PersistentVolumeClaim", Name: "c"}, ""},
+		"a snapshot":                       {&datasource.DataSource{Group: datasource.SnapshotGroup, Kind: datasource.SnapshotKind, Name: "s"}, ""},
+		"listed":                           {&datasource.DataSource{Group: "example.com", Kind: "Image", Name: "i"}, ""},
+		"a kind that is not listed":        {&datasource.DataSource{Group: "example.com", Kind: "Disk", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"a group that is not listed":       {&datasource.DataSource{Group: "example.org", Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"no group":                         {&datasource.DataSource{Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"listed, but in another namespace": {&datasource.DataSource{Group: "example.com", Kind: "Image", Namespace: "victim", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"a claim in another namespace":     {&datasource.DataSource{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "c"}, v1alpha1.ReasonDataSourceUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if refusal := m.Answer(Request{Namespace: Namespace{Name: "shop"}, Source: tc.source}).Refusal; refusal != nil {
+			if refusal := m.AnswerRequest(Request{Namespace: Namespace{Name: "shop"}, Source: tc.source}).Refusal; refusal != nil {
 				got = refusal.Reason
 			}
 			if got != tc.reason {

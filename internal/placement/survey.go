@@ -61,7 +61,7 @@ type ClaimNeed struct {
 	// Class, Volume and Source are those of a Request.
 	Class  *storagev1.StorageClass
 	Volume *corev1.PersistentVolume
-	Source *datasource.Source
+	Source *datasource.DataSource
 	// Size is the requested size, or zero if any capacity suffices.
 	Size resource.Quantity
 }
@@ -83,7 +83,7 @@ type Verdict struct {
 	RuleObstacle, NodeObstacle, StorageObstacle *Obstacle
 	// Undecided is set if no rule is an obstacle, but Xylem does not know yet all that the rules depend on.
 	Undecided bool
-	// Schedulable reports whether the scheduler may place all Pods on the virtual node; see MayRun.
+	// Schedulable reports whether the scheduler may place all Pods on the virtual node; see MayRunPods.
 	Schedulable bool
 	// Capacity is the lowest of the maximum sizes that the member has for the claims' classes, in bytes.
 	Capacity int64
@@ -100,7 +100,7 @@ func Survey(q Query, candidates []Candidate) []Verdict {
 
 // VerdictOn answers the query for one member.
 func (q Query) VerdictOn(c Candidate) Verdict {
-	v := Verdict{Candidate: c, Schedulable: c.MayRun(q.Pods...), Capacity: math.MaxInt64}
+	v := Verdict{Candidate: c, Schedulable: c.MayRunPods(q.Pods...), Capacity: math.MaxInt64}
 	v.RuleObstacle, v.Undecided = q.findRuleObstacle(c)
 	for i := range q.Pods {
 		v.NodeObstacle = cmp.Or(v.NodeObstacle, c.nodeObstacle(&q.Pods[i]))
@@ -129,7 +129,7 @@ func (q Query) findRuleObstacle(c Candidate) (obstacle *Obstacle, undecided bool
 		if obstacle != nil {
 			return obstacle, false
 		}
-		undecided = undecided || answer.Waits
+		undecided = undecided || answer.MustWait
 	}
 	return nil, undecided
 }

@@ -22,7 +22,7 @@ func candidate(change ...func(*v1alpha1.ClusterRegistration, *Candidate)) Candid
 	for _, f := range change {
 		f(cr, &c)
 	}
-	c.Member = MemberOf(cr, node)
+	c.Member = MemberOfRegistration(cr, node)
 	return c
 }
 

@@ -19,14 +19,14 @@
 //
 // # Proofs
 //
-//	RootGone         the host has no claim with the given UID: reads the claim by name
-//	RootUnchanged    the root's placement has not changed since it was observed: reads the claim
-//	HostReleased     the host PV has ended with its claim: reads the host PV
-//	HostAssigned     the host PV still names the same claim: reads the host PV
-//	HostUnchanged    the host PV has not changed since it was observed: reads the host PV
-//	LeafVolume       the leaf PV has the expected UID, policy and holder, or is missing: reads the
+//	ProveRootGone         the host has no claim with the given UID: reads the claim by name
+//	ProveRootUnchanged    the root's placement has not changed since it was observed: reads the claim
+//	ProveHostReleased     the host PV has ended with its claim: reads the host PV
+//	ProveHostAssigned     the host PV still names the same claim: reads the host PV
+//	ProveHostUnchanged    the host PV has not changed since it was observed: reads the host PV
+//	ProveLeafVolume       the leaf PV has the expected UID, policy and holder, or is missing: reads the
 //	                 leaf PV
-//	NotMirrored      no host PV represents a leaf PV: reads the PVs with the two names that a
+//	ProveNotMirrored      no host PV represents a leaf PV: reads the PVs with the two names that a
 //	                 mirror can have; if data may be destroyed, also all PVs in the host, of which none
 //	                 may belong to the same claim
 //	NothingMade      the host represents no volume of an unbound leaf claim: reads the host PVs of
@@ -37,10 +37,10 @@
 //	                 the namespace's claims and, while the claim exists, its VolumeSnapshots
 //	Unused           no Pod needs a claim's disk in this member: reads the namespace's Pods and
 //	                 their nodes
-//	MemberCurrent    the member was not restored while this process ran: reads the fence's Lease
+//	ProveMemberCurrent    the member was not restored while this process ran: reads the fence's Lease
 //
-// Some proofs are not part of an Evidence: LeafClaimGone (before a placement is removed),
-// Unprovisioned (before recovery reassigns a claim), LeafPodGone and Unbound (before a Pod is set to
+// Some proofs are not part of an Evidence: ProveLeafClaimGone (before a placement is removed),
+// Unprovisioned (before recovery reassigns a claim), ProveLeafPodGone and Unbound (before a Pod is set to
 // Failed, or its leaf is marked as withdrawn), Unmarked (before a leaf Pod that uses a promise is
 // created), and those of packages placing and adoption. A test fails if a volume controller reads live
 // without these packages (test/source/live_reads_test.go lists the exceptions).
@@ -48,19 +48,19 @@
 // # Evidence
 //
 // Each kind of Evidence, with its proofs in order, and the writes that it allows. Those that destroy data
-// (Destroys) require Unneeded, too, which VolumeUnneeded and SnapshotUnneeded prove (Destruction):
+// (Destroys) require Unneeded, too, which ProveVolumeUnneeded and ProveSnapshotUnneeded prove (Destruction):
 //
-//	Destroying    RootGone, RootGone of the root for which the leaf PV is stamped, if it is a
-//	              different one, and HostReleased: SetDelete of the leaf PV (root_pv)
-//	Destroying    RootGone, LeafVolume, HostReleased: DeleteClaim (root_pv). If it follows SetDelete
-//	              immediately, RootGone is the same (Next)
-//	Keeping       HostAssigned, RootGone, LeafVolume: DeleteClaim of an earlier root (root_pv)
-//	Keeping       RootGone, LeafVolume, NotMirrored, MemberCurrent: DeleteClaim of an orphan's
+//	Destroying    ProveRootGone, ProveRootGone of the root for which the leaf PV is stamped, if it is a
+//	              different one, and ProveHostReleased: SetDelete of the leaf PV (root_pv)
+//	Destroying    ProveRootGone, ProveLeafVolume, ProveHostReleased: DeleteClaim (root_pv). If it follows SetDelete
+//	              immediately, ProveRootGone is the same (Next)
+//	Keeping       ProveHostAssigned, ProveRootGone, ProveLeafVolume: DeleteClaim of an earlier root (root_pv)
+//	Keeping       ProveRootGone, ProveLeafVolume, ProveNotMirrored, ProveMemberCurrent: DeleteClaim of an orphan's
 //	              claim (root_pvc)
-//	Unmirrored    RootGone, LeafVolume, NotMirrored, MemberCurrent: DeleteClaim of a claim whose
+//	Unmirrored    ProveRootGone, ProveLeafVolume, ProveNotMirrored, ProveMemberCurrent: DeleteClaim of a claim whose
 //	              volume was never mirrored or is lost (root_pvc)
-//	Withdrawing   RootGone or RootUnchanged, NothingMade, MemberCurrent: DeleteClaim of an
+//	Withdrawing   ProveRootGone or ProveRootUnchanged, NothingMade, ProveMemberCurrent: DeleteClaim of an
 //	              unbound claim (root_pvc)
-//	Releasing     HostUnchanged, Unused: SetDelete of a promise's leaf PV (root_pv)
-//	Releasing     HostUnchanged, LeafVolume: DeleteClaim of a promise's leaf claim (root_pv)
+//	Releasing     ProveHostUnchanged, Unused: SetDelete of a promise's leaf PV (root_pv)
+//	Releasing     ProveHostUnchanged, ProveLeafVolume: DeleteClaim of a promise's leaf claim (root_pv)
 package proof

@@ -20,7 +20,7 @@ func TestUnmarked(t *testing.T) {
 	class := &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}}
 	promise := func(change ...func(*corev1.PersistentVolume)) corev1.PersistentVolume {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
-		pv := hostpv.WithMember(hostpv.PromiseFor(claim, class), here, nil)
+		pv := hostpv.PromiseWithMember(hostpv.NewPromiseFor(claim, class), here, nil)
 		pv.UID = "promise-uid"
 		for _, f := range change {
 			f(pv)
@@ -48,7 +48,7 @@ func TestUnmarked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := promise()
-			if got, err := (Prover{Member: here, HostLive: tc.host}).Unmarked(t.Context(), &seen); got != tc.want || !errors.Is(err, tc.err) {
+			if got, err := (Prover{Member: here, HostLive: tc.host}).ProvePromiseUnmarked(t.Context(), &seen); got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("Unmarked returned %t, %v; want %t, %v", got, err, tc.want, tc.err)
 			}
 		})

@@ -12,89 +12,89 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
-// LeafVolume is the proof of the state of a leaf PV in the member.
+// ProveLeafVolume is the proof of the state of a leaf PV in the member.
 type LeafVolume struct {
-	w       *witness.Witness
+	witness       *witness.Witness
 	name    string
 	pv      *corev1.PersistentVolume // nil if it does not exist
 	stamped bool
 }
 
-// LeafVolume proves by a live read that wanted accepts the leaf PV with the given name. wanted
+// ProveLeafVolume proves by a live read that wanted accepts the leaf PV with the given name. wanted
 // receives nil if the PV does not exist.
-func (p Prover) LeafVolume(ctx context.Context, name string, wanted func(*corev1.PersistentVolume) bool) (LeafVolume, bool, error) {
+func (p Prover) ProveLeafVolume(ctx context.Context, name string, wanted func(*corev1.PersistentVolume) bool) (LeafVolume, bool, error) {
 	began := p.Clock.Now()
-	pv, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
+	pv, err := index.FindObject[corev1.PersistentVolume](ctx, p.Live, index.ClusterScopedKey(name))
 	if err != nil || !wanted(pv) {
 		return LeafVolume{}, false, err
 	}
 	if pv == nil {
-		return LeafVolume{w: p.testify(began, "", ""), name: name}, true, nil
+		return LeafVolume{witness: p.newWitness(began, "", ""), name: name}, true, nil
 	}
-	_, stamped := mirror.OriginIn(p.HostID, pv)
-	return LeafVolume{p.testify(began, pv.UID, pv.ResourceVersion), name, pv, stamped}, true, nil
+	_, stamped := mirror.LeafOriginFromHost(p.HostID, pv)
+	return LeafVolume{p.newWitness(began, pv.UID, pv.ResourceVersion), name, pv, stamped}, true, nil
 }
 
-// Absent accepts a leaf PV that does not exist.
-func Absent(pv *corev1.PersistentVolume) bool { return pv == nil }
+// IsLeafAbsent accepts a leaf PV that does not exist.
+func IsLeafAbsent(pv *corev1.PersistentVolume) bool { return pv == nil }
 
-// Retained reports whether the reclaim policy keeps a leaf PV after its claim is deleted. It also
+// IsLeafRetained reports whether the reclaim policy keeps a leaf PV after its claim is deleted. It also
 // accepts a missing leaf PV.
-func Retained(pv *corev1.PersistentVolume) bool {
+func IsLeafRetained(pv *corev1.PersistentVolume) bool {
 	return pv == nil || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// Outlives reports whether a leaf PV remains when a leaf claim that names it is deleted: the PV is
+// OutlivesClaim reports whether a leaf PV remains when a leaf claim that names it is deleted: the PV is
 // retained, or bound to another claim.
-func Outlives(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return Retained(pv) || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && pv.Spec.ClaimRef.UID != claim.UID
+func OutlivesClaim(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return IsLeafRetained(pv) || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && pv.Spec.ClaimRef.UID != claim.UID
 }
 
-// LeafClaimGone proves by a live read that the member has no leaf claim for a root. Other objects
+// ProveLeafClaimGone proves by a live read that the member has no leaf claim for a root. Other objects
 // with the root's name do not count.
-func (p Prover) LeafClaimGone(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
-	leaf, err := p.leafClaim(ctx, root)
+func (p Prover) ProveLeafClaimGone(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	leaf, err := p.readLeafClaimLive(ctx, root)
 	return leaf == nil, err
 }
 
-// LeafPodGone proves by a live read that the member has no leaf Pod of a root.
-func (p Prover) LeafPodGone(ctx context.Context, root *corev1.Pod) (bool, error) {
+// ProveLeafPodGone proves by a live read that the member has no leaf Pod of a root.
+func (p Prover) ProveLeafPodGone(ctx context.Context, root *corev1.Pod) (bool, error) {
 	key := client.ObjectKeyFromObject(root)
-	leaf, origin, err := index.Leaf[corev1.Pod](ctx, p.Live, p.HostID, key)
+	leaf, origin, err := index.FindStamped[corev1.Pod](ctx, p.Live, p.HostID, key)
 	if err != nil {
 		return false, fmt.Errorf("prove that the leaf of Pod %s is gone: %w", key, err)
 	}
 	return leaf == nil || origin.UID != root.UID, nil
 }
 
-// Unbound proves by a live read that no leaf claim for a root is bound.
-func (p Prover) Unbound(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
-	leaf, err := p.leafClaim(ctx, root)
+// ProveLeafUnbound proves by a live read that no leaf claim for a root is bound.
+func (p Prover) ProveLeafUnbound(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	leaf, err := p.readLeafClaimLive(ctx, root)
 	return leaf == nil || leaf.Spec.VolumeName == "", err
 }
 
-// Unprovisioned proves that the member has no volume for a root. Live reads show that the root's
+// ProveUnprovisioned proves that the member has no volume for a root. Live reads show that the root's
 // leaf claim is not bound, and that the member has no PV with the name that a provisioner uses. The
 // cache contains no PV with another name for the leaf claim.
-func (p Prover) Unprovisioned(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
-	leaf, err := p.leafClaim(ctx, root)
+func (p Prover) ProveUnprovisioned(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	leaf, err := p.readLeafClaimLive(ctx, root)
 	if err != nil || leaf == nil {
 		return err == nil, err
 	}
 	if leaf.Spec.VolumeName != "" {
 		return false, nil
 	}
-	pv, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(provisionedName(leaf.UID)))
+	pv, err := index.FindObject[corev1.PersistentVolume](ctx, p.Live, index.ClusterScopedKey(provisionedName(leaf.UID)))
 	if err != nil || pv != nil {
 		return false, err
 	}
-	volumes, err := index.VolumesForClaim(ctx, p.Cache, leaf.UID)
+	volumes, err := index.LeafVolumesOfClaim(ctx, p.Cache, leaf.UID)
 	return err == nil && len(volumes) == 0, err
 }
 
-func (p Prover) leafClaim(ctx context.Context, root *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+func (p Prover) readLeafClaimLive(ctx context.Context, root *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	key := client.ObjectKeyFromObject(root)
-	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, p.Live, p.HostID, key)
+	leaf, origin, err := index.FindStamped[corev1.PersistentVolumeClaim](ctx, p.Live, p.HostID, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the leaf claim of claim %s: %w", key, err)
 	}

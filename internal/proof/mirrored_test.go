@@ -80,7 +80,7 @@ func TestNotMirrored(t *testing.T) {
 		"another member's volume":                        {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id39/pv-1")}}}},
 		"another driver's volume":                        {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" })}}}},
 		"a mirror with the plain name":                   {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1")}}}, by: "pv-1"},
-		"a mirror with the suffixed name":                {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf(hostpv.Name("pv-1", "id38", true), "id38/pv-1")}}}, by: hostpv.Name("pv-1", "id38", true)},
+		"a mirror with the suffixed name":                {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf(hostpv.HostVolumeName("pv-1", "id38", true), "id38/pv-1")}}}, by: hostpv.HostVolumeName("pv-1", "id38", true)},
 		"a mirror with another name, on the second page": {live: pages{pages: [][]corev1.PersistentVolume{{other}, {mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
 		"a promise records the leaf PV":                  {live: pages{pages: [][]corev1.PersistentVolume{{promise}}}, by: "pvc-mock-1"},
 		"a mirror that only the cache contains":          {cached: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
@@ -91,8 +91,8 @@ func TestNotMirrored(t *testing.T) {
 			p := prover(&tc.live)
 			p.Host = tc.cached
 			claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
-			none, proven, err := p.NotMirrored(t.Context(), claim, true)
-			by := none.By
+			none, proven, err := p.ProveNotMirrored(t.Context(), claim, true)
+			by := none.MirroredBy
 			if !errors.Is(err, tc.err) || proven != (tc.by == "" && tc.err == nil) {
 				t.Errorf("proven is %t, error is %v; want error %v", proven, err, tc.err)
 			}

@@ -25,21 +25,21 @@ import (
 type Need struct {
 	// Who needs the data, and Until when.
 	Who, Until string
-	// By lists the fields and keys by which an object in the host refers to the data. TestNeedsAreRegistered
+	// References lists the fields and keys by which an object in the host refers to the data. TestNeedsAreRegistered
 	// requires that each of them is in the list of a need, or needs no data.
-	By []string
+	References []string
 	// Proof is what shows that the need has ended.
 	Proof string
-	// volume and snapshot return the objects in the host that need the data, from live reads. They are
+	// findForVolume and snapshot return the objects in the host that need the data, from live reads. They are
 	// nil if something else than Unneeded proves that the need has ended.
-	volume, snapshot read
+	findForVolume, findForSnapshot needReader
 }
 
-// read returns the objects in the host that need the data of a claim or VolumeSnapshot.
-type read func(Prover, context.Context, root) ([]string, error)
+// needReader returns the objects in the host that need the data of a claim or VolumeSnapshot.
+type needReader func(Prover, context.Context, dataRoot) ([]string, error)
 
-// root is the claim, or the VolumeSnapshot, whose data must be destroyed.
-type root struct {
+// dataRoot is the claim, or the VolumeSnapshot, whose data must be destroyed.
+type dataRoot struct {
 	types.NamespacedName
 	uid types.UID
 	// gone is set if a live read has shown that it no longer exists.
@@ -50,72 +50,72 @@ type root struct {
 var Needs = []Need{
 	{
 		Who: "a Pod of the claim", Until: "it has finished, or is gone",
-		By:    []string{"PersistentVolumeClaimVolumeSource.ClaimName", v1alpha1.AnnotationConsumer},
-		Proof: "RootGone: Kubernetes keeps a claim while a Pod uses it. For a disk that is released while its claim exists: Unused",
+		References:    []string{"PersistentVolumeClaimVolumeSource.ClaimName", v1alpha1.AnnotationConsumer},
+		Proof: "ProveRootGone: Kubernetes keeps a claim while a Pod uses it. For a disk that is released while its claim exists: Unused",
 	},
 	{
 		Who: "a VolumeSnapshot to be taken of the claim", Until: "it is ready, or is being deleted",
-		By:     []string{"VolumeSnapshotSource.PersistentVolumeClaimName", "VolumeSnapshotContentSource.VolumeHandle"},
-		Proof:  "VolumeUnneeded",
-		volume: Prover.snapshotsToTake,
+		References:     []string{"VolumeSnapshotSource.PersistentVolumeClaimName", "VolumeSnapshotContentSource.VolumeHandle"},
+		Proof:  "ProveVolumeUnneeded",
+		findForVolume: Prover.findSnapshotsToTake,
 	},
 	{
 		Who: "a claim that is Bound to a promise, to be cloned from the claim or restored from the VolumeSnapshot", Until: "it has a disk, or is being deleted",
-		By:    []string{v1alpha1.AnnotationSource},
-		Proof: "VolumeUnneeded, SnapshotUnneeded",
-		volume: func(p Prover, ctx context.Context, r root) ([]string, error) {
-			return p.claimsToFill(ctx, r, datasource.OfClaim(r.Name))
+		References:    []string{v1alpha1.AnnotationSource},
+		Proof: "ProveVolumeUnneeded, ProveSnapshotUnneeded",
+		findForVolume: func(p Prover, ctx context.Context, r dataRoot) ([]string, error) {
+			return p.findClaimsToFill(ctx, r, datasource.ClaimDataSource(r.Name))
 		},
-		snapshot: func(p Prover, ctx context.Context, r root) ([]string, error) {
-			return p.claimsToFill(ctx, r, datasource.OfSnapshot(r.Name))
+		findForSnapshot: func(p Prover, ctx context.Context, r dataRoot) ([]string, error) {
+			return p.findClaimsToFill(ctx, r, datasource.SnapshotDataSource(r.Name))
 		},
 	},
 	{
 		Who: "a claim that is not bound yet, to be cloned or restored", Until: "it is bound, or is gone",
-		By:    []string{"PersistentVolumeClaimSpec.DataSource", "PersistentVolumeClaimSpec.DataSourceRef"},
+		References:    []string{"PersistentVolumeClaimSpec.DataSource", "PersistentVolumeClaimSpec.DataSourceRef"},
 		Proof: "as in a single cluster: the host's snapshot-controller keeps the VolumeSnapshot, and the member's provisioner keeps the claim that it clones",
 	},
 	{
 		Who: "a copy of a shared volume, in another member", Until: "shared_pv has removed it, and its record on the host PV",
-		By:    []string{v1alpha1.FinalizerCopyPrefix, v1alpha1.AnnotationCopyOf, v1alpha1.AnnotationCopyOfUID, v1alpha1.AnnotationCopyFor},
-		Proof: "HostReleased: the record",
+		References:    []string{v1alpha1.FinalizerCopyPrefix, v1alpha1.AnnotationCopyOf, v1alpha1.AnnotationCopyOfUID, v1alpha1.AnnotationCopyFor},
+		Proof: "ProveHostReleased: the record",
 	},
 	{
 		Who: "`kubectl xylem move`, for the disk that it moves the data from", Until: "the user confirms the end of the move",
-		By:    []string{v1alpha1.LabelMove, v1alpha1.AnnotationMoveClaim, v1alpha1.AnnotationMovePolicy, v1alpha1.AnnotationMoveRestores, v1alpha1.AnnotationMoveRun},
-		Proof: "HostReleased: the host PV's policy is Retain during a move",
+		References:    []string{v1alpha1.LabelMove, v1alpha1.AnnotationMoveClaim, v1alpha1.AnnotationMovePolicy, v1alpha1.AnnotationMoveRestores, v1alpha1.AnnotationMoveRun},
+		Proof: "ProveHostReleased: the host PV's policy is Retain during a move",
 	},
 	{
 		Who: "a host PV of the same claim, or one that represents the volume", Until: "it has ended with policy Delete, or is gone",
-		By:    []string{"PersistentVolumeSpec.ClaimRef", "CSIPersistentVolumeSource.VolumeHandle", v1alpha1.AnnotationVolume},
-		Proof: "NotMirrored",
+		References:    []string{"PersistentVolumeSpec.ClaimRef", "CSIPersistentVolumeSource.VolumeHandle", v1alpha1.AnnotationVolume},
+		Proof: "ProveNotMirrored",
 	},
 }
 
-// ErrNeeded reports that objects in the host need data that was to be destroyed. The error names them.
-var ErrNeeded = errors.New("others need the data")
+// ErrDataNeeded reports that objects in the host need data that was to be destroyed. The error names them.
+var ErrDataNeeded = errors.New("others need the data")
 
-// Unneeded is the proof that no object in the host needs the data of a claim's volume, or of a
+// DataUnneeded is the proof that no object in the host needs the data of a claim's volume, or of a
 // VolumeSnapshot. Every write that destroys data requires it. Prove it after the end of the claim or
 // VolumeSnapshot, because only existing ones get new needs.
-type Unneeded struct{ w *witness.Witness }
+type DataUnneeded struct{ witness *witness.Witness }
 
-// VolumeUnneeded proves by live reads that no object in the host needs the data of a claim's volume. It
-// returns ErrNeeded if an object needs the data. gone is zero if the claim may exist.
-func (p Prover) VolumeUnneeded(ctx context.Context, claim types.NamespacedName, uid types.UID, gone RootGone) (Unneeded, error) {
-	return p.unneeded(ctx, root{claim, uid, uid != "" && gone.uid() == uid}, func(n Need) read { return n.volume })
+// ProveVolumeUnneeded proves by live reads that no object in the host needs the data of a claim's volume. It
+// returns ErrDataNeeded if an object needs the data. gone is zero if the claim may exist.
+func (p Prover) ProveVolumeUnneeded(ctx context.Context, claim types.NamespacedName, uid types.UID, gone RootGone) (DataUnneeded, error) {
+	return p.proveUnneeded(ctx, dataRoot{claim, uid, uid != "" && gone.rootUID() == uid}, func(n Need) needReader { return n.findForVolume })
 }
 
-// SnapshotUnneeded proves by live reads that no object in the host needs the data of a VolumeSnapshot,
-// which may be gone. It returns ErrNeeded if an object needs the data.
-func (p Prover) SnapshotUnneeded(ctx context.Context, snapshot types.NamespacedName, uid types.UID) (Unneeded, error) {
-	return p.unneeded(ctx, root{snapshot, uid, false}, func(n Need) read { return n.snapshot })
+// ProveSnapshotUnneeded proves by live reads that no object in the host needs the data of a VolumeSnapshot,
+// which may be gone. It returns ErrDataNeeded if an object needs the data.
+func (p Prover) ProveSnapshotUnneeded(ctx context.Context, snapshot types.NamespacedName, uid types.UID) (DataUnneeded, error) {
+	return p.proveUnneeded(ctx, dataRoot{snapshot, uid, false}, func(n Need) needReader { return n.findForSnapshot })
 }
 
-func (p Prover) unneeded(ctx context.Context, of root, readOf func(Need) read) (Unneeded, error) {
+func (p Prover) proveUnneeded(ctx context.Context, of dataRoot, readOf func(Need) needReader) (DataUnneeded, error) {
 	began := p.Clock.Now()
 	if of.uid == "" {
-		return Unneeded{}, witness.Unproven("the claim or VolumeSnapshot %s has no UID", of)
+		return DataUnneeded{}, witness.NewUnprovenError("the claim or VolumeSnapshot %s has no UID", of)
 	}
 	for _, need := range Needs {
 		read := readOf(need)
@@ -124,40 +124,40 @@ func (p Prover) unneeded(ctx context.Context, of root, readOf func(Need) read) (
 		}
 		by, err := read(p, ctx, of)
 		if err != nil {
-			return Unneeded{}, fmt.Errorf("prove that nobody needs the data of %s: %w", of, err)
+			return DataUnneeded{}, fmt.Errorf("prove that nobody needs the data of %s: %w", of, err)
 		}
 		if len(by) > 0 {
-			return Unneeded{}, fmt.Errorf("%s: %w: %s", of, ErrNeeded, strings.Join(by, ", "))
+			return DataUnneeded{}, fmt.Errorf("%s: %w: %s", of, ErrDataNeeded, strings.Join(by, ", "))
 		}
 	}
-	return Unneeded{w: p.testify(began, of.uid, "")}, nil
+	return DataUnneeded{witness: p.newWitness(began, of.uid, "")}, nil
 }
 
-// claimsToFill returns the claims that are still to be created from a source.
-func (p Prover) claimsToFill(ctx context.Context, of root, source datasource.Source) ([]string, error) {
-	waiting, err := p.Waiting.Do(ctx, of.Namespace, func(ctx context.Context) ([]corev1.PersistentVolumeClaim, error) {
-		return index.LiveClaimsFrom(ctx, p.HostLive, of.Namespace)
+// findClaimsToFill returns the claims that are still to be created from a source.
+func (p Prover) findClaimsToFill(ctx context.Context, of dataRoot, source datasource.DataSource) ([]string, error) {
+	waiting, err := p.WaitingClaims.Do(ctx, of.Namespace, func(ctx context.Context) ([]corev1.PersistentVolumeClaim, error) {
+		return index.LiveUnfilledClaims(ctx, p.HostLive, of.Namespace)
 	})
 	if err != nil {
 		return nil, err
 	}
 	claims, err := index.ClaimsToFill(ctx, p.HostLive, waiting, source, of.uid)
-	return index.Names(claims), err
+	return index.DescribeClaims(claims), err
 }
 
-// snapshotsToTake returns the VolumeSnapshots of a claim that are neither ready nor being deleted. If the
+// findSnapshotsToTake returns the VolumeSnapshots of a claim that are neither ready nor being deleted. If the
 // claim is gone, none can be taken: the host's snapshot-controller keeps it until then.
-func (p Prover) snapshotsToTake(ctx context.Context, of root) ([]string, error) {
+func (p Prover) findSnapshotsToTake(ctx context.Context, of dataRoot) ([]string, error) {
 	if of.gone {
 		return nil, nil
 	}
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, of.NamespacedName)
+	claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, p.HostLive, of.NamespacedName)
 	if err != nil || claim == nil || claim.UID != of.uid {
 		return nil, err
 	}
 	var list snapshotv1.VolumeSnapshotList
 	var found []string
-	err = index.Pages(ctx, p.HostLive, &list, func() {
+	err = index.ListPages(ctx, p.HostLive, &list, func() {
 		for i := range list.Items {
 			s := &list.Items[i]
 			ready := s.Status != nil && ptr.Deref(s.Status.ReadyToUse, false)
@@ -172,22 +172,22 @@ func (p Prover) snapshotsToTake(ctx context.Context, of root) ([]string, error) 
 	return found, err
 }
 
-// Destruction returns the Evidence for a write that destroys data: it covers what the given one covers, if
+// DestructionEvidence returns the Evidence for a write that destroys data: it covers what the given one covers, if
 // nobody needs the data. It uses up both.
-func Destruction(nobody Unneeded, evidence Destroys) Evidence { return destruction{nobody, evidence} }
+func DestructionEvidence(nobody DataUnneeded, evidence DataDestroyingEvidence) Evidence { return unneededDestruction{nobody, evidence} }
 
-type destruction struct {
-	nobody   Unneeded
-	evidence Destroys
+type unneededDestruction struct {
+	unneeded   DataUnneeded
+	evidence DataDestroyingEvidence
 }
 
-// Covers implements Evidence.
-func (d destruction) Covers(key witness.Key, action Action, object client.Object) error {
-	if d.evidence == nil || d.nobody.w == nil || d.nobody.w.UID != d.evidence.Destroys(key) {
-		return witness.Unproven("somebody may need the data of %T %s", object, client.ObjectKeyFromObject(object))
+// CoversWrite implements Evidence.
+func (d unneededDestruction) CoversWrite(key witness.EvidenceKey, action Action, object client.Object) error {
+	if d.evidence == nil || d.unneeded.witness == nil || d.unneeded.witness.UID != d.evidence.DestroysDataOf(key) {
+		return witness.NewUnprovenError("somebody may need the data of %T %s", object, client.ObjectKeyFromObject(object))
 	}
-	if err := d.evidence.Covers(key, action, object); err != nil {
+	if err := d.evidence.CoversWrite(key, action, object); err != nil {
 		return err
 	}
-	return witness.Spend(d.nobody.w)
+	return witness.SpendProofs(d.unneeded.witness)
 }

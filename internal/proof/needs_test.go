@@ -93,7 +93,7 @@ func snapshotOf(claim string, change ...func(*snapshotv1.VolumeSnapshot)) snapsh
 // promiseOf returns the promise for claim copy, without a disk.
 func promiseOf() *corev1.PersistentVolume {
 	claim := from("PersistentVolumeClaim")
-	return hostpv.PromiseFor(&claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "promise"}, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}})
+	return hostpv.NewPromiseFor(&claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "promise"}, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}})
 }
 
 func boundTo(name string) func(*corev1.PersistentVolumeClaim) {
@@ -118,11 +118,11 @@ func TestUnneededSharesLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clone := from("PersistentVolumeClaim", boundTo(promiseOf().Name))
 		host := held{users: users{claims: []corev1.PersistentVolumeClaim{clone}, volume: promiseOf()}, lists: new(int), release: make(chan struct{})}
-		p := Prover{HostLive: host, Clock: clock.RealClock{}, Waiting: &batch.Reads[string, []corev1.PersistentVolumeClaim]{}}
+		p := Prover{HostLive: host, Clock: clock.RealClock{}, WaitingClaims: &batch.SharedReads[string, []corev1.PersistentVolumeClaim]{}}
 		errs := map[types.UID]error{}
 		for _, uid := range []types.UID{"first", "root-uid", "other-uid"} {
 			go func() {
-				_, errs[uid] = p.VolumeUnneeded(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"}, uid, RootGone{})
+				_, errs[uid] = p.ProveVolumeUnneeded(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"}, uid, RootGone{})
 			}()
 			synctest.Wait()
 		}
@@ -133,7 +133,7 @@ func TestUnneededSharesLists(t *testing.T) {
 		if *host.lists != 2 {
 			t.Errorf("%d lists; want one for the first proof, and one for the two that began meanwhile", *host.lists)
 		}
-		if errs["first"] != nil || errs["other-uid"] != nil || !errors.Is(errs["root-uid"], ErrNeeded) {
+		if errs["first"] != nil || errs["other-uid"] != nil || !errors.Is(errs["root-uid"], ErrDataNeeded) {
 			t.Errorf("the results are %v; want ErrNeeded only for the claim that is still to be cloned", errs)
 		}
 	})
@@ -145,7 +145,7 @@ func TestUnneeded(t *testing.T) {
 	recreated := root.DeepCopy()
 	recreated.UID = "newer"
 	down := errors.New("connection refused")
-	fulfilled := hostpv.Fulfil(hostpv.WithMember(promiseOf(), here, nil), leafPV(deletes), deletes, here)
+	fulfilled := hostpv.FulfillPromise(hostpv.PromiseWithMember(promiseOf(), here, nil), leafPV(deletes), deletes, here)
 	for name, tc := range map[string]struct {
 		users
 		snapshot bool   // prove it for the VolumeSnapshot instead of the claim
@@ -183,17 +183,17 @@ func TestUnneeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := client.ObjectKey{Namespace: "shop", Name: "data"}
-			nobody, err := prover(tc.users).VolumeUnneeded(t.Context(), key, "root-uid", RootGone{})
+			nobody, err := prover(tc.users).ProveVolumeUnneeded(t.Context(), key, "root-uid", RootGone{})
 			if tc.snapshot {
-				nobody, err = prover(tc.users).SnapshotUnneeded(t.Context(), key, "root-uid")
+				nobody, err = prover(tc.users).ProveSnapshotUnneeded(t.Context(), key, "root-uid")
 			}
 			switch {
-			case tc.by != "" && (!errors.Is(err, ErrNeeded) || !strings.Contains(err.Error(), tc.by)):
+			case tc.by != "" && (!errors.Is(err, ErrDataNeeded) || !strings.Contains(err.Error(), tc.by)):
 				t.Errorf("got error %v, want ErrNeeded by %s", err, tc.by)
 			case tc.by == "" && !errors.Is(err, tc.err):
 				t.Errorf("got error %v, want %v", err, tc.err)
-			case err == nil && (nobody.w == nil || nobody.w.UID != "root-uid"):
-				t.Errorf("the proof is for %v", nobody.w)
+			case err == nil && (nobody.witness == nil || nobody.witness.UID != "root-uid"):
+				t.Errorf("the proof is for %v", nobody.witness)
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestUnneeded(t *testing.T) {
 func TestNeeds(t *testing.T) {
 	for _, need := range Needs {
 		own := strings.Contains(need.Proof, "Unneeded")
-		if read := need.volume != nil || need.snapshot != nil; read != own || need.Who == "" || need.Until == "" || need.Proof == "" {
+		if read := need.findForVolume != nil || need.findForSnapshot != nil; read != own || need.Who == "" || need.Until == "" || need.Proof == "" {
 			t.Errorf("need of %q: proof %q, live read %t", need.Who, need.Proof, read)
 		}
 	}
@@ -212,20 +212,20 @@ func TestNeeds(t *testing.T) {
 // The proof that nobody needs another object's data, or that was used before, is worth nothing.
 func TestDestruction(t *testing.T) {
 	g := given{prover(users{}), prover(users{}).Clock.Now()}
-	evidence := func() Destroying {
-		return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()}
+	evidence := func() DestroyingVolume {
+		return DestroyingVolume{Host: HostReleased{g.host(deletes)}, Root: g.root()}
 	}
-	nobody := Unneeded{w: g.testify(g.at, "root-uid", "")}
-	if err := Covers(Destruction(Unneeded{}, evidence()), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
+	nobody := DataUnneeded{witness: g.newWitness(g.at, "root-uid", "")}
+	if err := SpendEvidence(DestructionEvidence(DataUnneeded{}, evidence()), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
 		t.Errorf("without the proof: %v", err)
 	}
-	if err := Covers(Destruction(Unneeded{w: g.testify(g.at, "other-uid", "")}, evidence()), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
+	if err := SpendEvidence(DestructionEvidence(DataUnneeded{witness: g.newWitness(g.at, "other-uid", "")}, evidence()), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
 		t.Errorf("with another's proof: %v", err)
 	}
-	if err := Covers(Destruction(nobody, evidence()), SetDelete, leafPV(retains)); err != nil {
+	if err := SpendEvidence(DestructionEvidence(nobody, evidence()), SetDelete, leafPV(retains)); err != nil {
 		t.Errorf("with the proof: %v", err)
 	}
-	if err := Covers(Destruction(nobody, evidence()), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
+	if err := SpendEvidence(DestructionEvidence(nobody, evidence()), SetDelete, leafPV(retains)); !errors.Is(err, ErrUnproven) {
 		t.Errorf("with a proof that was used before: %v", err)
 	}
 }

@@ -31,32 +31,32 @@ type Prover struct {
 	// MayLackRoot reports whether the host may have lost the root of an object in the member when the
 	// host was restored.
 	MayLackRoot func(metav1.Object) bool
-	// Unrestored returns nil if a live read shows that the member was not restored while this
+	// CheckUnrestored returns nil if a live read shows that the member was not restored while this
 	// process ran.
-	Unrestored func(context.Context) error
-	// Waiting shares live lists of a namespace's claims whose volume may still be created from others.
-	Waiting *batch.Reads[string, []corev1.PersistentVolumeClaim]
-	// Recorded shares live lists of the host's PVs, as the UIDs of those that name each leaf PV of the member.
-	Recorded *batch.Reads[struct{}, map[string][]types.UID]
+	CheckUnrestored func(context.Context) error
+	// WaitingClaims shares live lists of a namespace's claims whose volume may still be created from others.
+	WaitingClaims *batch.SharedReads[string, []corev1.PersistentVolumeClaim]
+	// RecordedLeaves shares live lists of the host's PVs, as the UIDs of those that name each leaf PV of the member.
+	RecordedLeaves *batch.SharedReads[struct{}, map[string][]types.UID]
 }
 
-// testify returns a Witness for reads that began at the given time and end now.
-func (p Prover) testify(began time.Time, uid types.UID, version string) *witness.Witness {
-	return witness.New(p.Clock, began, uid, version)
+// newWitness returns a Witness for reads that began at the given time and end now.
+func (p Prover) newWitness(began time.Time, uid types.UID, version string) *witness.Witness {
+	return witness.NewWitness(p.Clock, began, uid, version)
 }
 
-// MemberCurrent is the proof that the member was not restored while this process ran.
-type MemberCurrent struct{ w *witness.Witness }
+// ProveMemberCurrent is the proof that the member was not restored while this process ran.
+type MemberCurrent struct{ witness *witness.Witness }
 
-// MemberCurrent proves by a live read of the member's fence that the presence or absence of the
+// ProveMemberCurrent proves by a live read of the member's fence that the presence or absence of the
 // member's objects does not result from a restore. Call it after the reads that depend on it.
-func (p Prover) MemberCurrent(ctx context.Context) (MemberCurrent, error) {
+func (p Prover) ProveMemberCurrent(ctx context.Context) (MemberCurrent, error) {
 	began := p.Clock.Now()
-	if err := p.Unrestored(ctx); err != nil {
+	if err := p.CheckUnrestored(ctx); err != nil {
 		return MemberCurrent{}, err
 	}
-	return MemberCurrent{p.testify(began, "", "")}, nil
+	return MemberCurrent{p.newWitness(began, "", "")}, nil
 }
 
 // Witness returns the proof, for an Evidence in a subpackage.
-func (m MemberCurrent) Witness() *witness.Witness { return m.w }
+func (m MemberCurrent) Witness() *witness.Witness { return m.witness }

@@ -24,9 +24,9 @@ const (
 // ErrOutOfRange is returned for a quantity that would take too long to decode or compare.
 var ErrOutOfRange = errors.New("the quantity is out of range")
 
-// Check returns ErrOutOfRange if text would take too long to decode or compare. It accepts text that
+// CheckText returns ErrOutOfRange if text would take too long to decode or compare. It accepts text that
 // is not a quantity, because the decoder rejects such text quickly.
-func Check(text string) error {
+func CheckText(text string) error {
 	if len(text) > LengthLimit {
 		return fmt.Errorf("%w: it is longer than %d bytes", ErrOutOfRange, LengthLimit)
 	}
@@ -45,9 +45,9 @@ func Check(text string) error {
 	return nil
 }
 
-// Parse parses text like resource.ParseQuantity, after it checks the text.
-func Parse(text string) (resource.Quantity, error) {
-	if err := Check(text); err != nil {
+// ParseChecked parses text like resource.ParseQuantity, after it checks the text.
+func ParseChecked(text string) (resource.Quantity, error) {
+	if err := CheckText(text); err != nil {
 		return resource.Quantity{}, err
 	}
 	q, err := resource.ParseQuantity(text)
@@ -57,9 +57,9 @@ func Parse(text string) (resource.Quantity, error) {
 	return q, nil
 }
 
-// InRange reports whether a decoded quantity can be compared and added quickly. It does neither
+// IsInRange reports whether a decoded quantity can be compared and added quickly. It does neither
 // itself.
-func InRange(q resource.Quantity) bool {
+func IsInRange(q resource.Quantity) bool {
 	d := q.AsDec() // of the copy: it only moves the number and its scale
 	scale := int64(d.Scale())
 	return -scaleLimit <= scale && scale <= scaleLimit && d.UnscaledBig().BitLen() <= bitsLimit

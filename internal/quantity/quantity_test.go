@@ -40,7 +40,7 @@ func TestCheck(t *testing.T) {
 		strings.Repeat("0", LengthLimit) + "1e2000000001": ErrOutOfRange,
 	} {
 		t.Run(text, func(t *testing.T) {
-			if err := Check(text); !errors.Is(err, want) {
+			if err := CheckText(text); !errors.Is(err, want) {
 				t.Errorf("error is %v, want %v", err, want)
 			}
 		})
@@ -54,31 +54,31 @@ func TestInRange(t *testing.T) {
 		strings.Repeat("9", LengthLimit-5) + "e100", strings.Repeat("9", LengthLimit-2) + "Ei",
 		"0." + strings.Repeat("9", LengthLimit-7) + "e-100",
 	} {
-		q, err := Parse(text)
-		if err != nil || !InRange(q) {
-			t.Errorf("%s: error is %v, in range is %v, want true", text, err, InRange(q))
+		q, err := ParseChecked(text)
+		if err != nil || !IsInRange(q) {
+			t.Errorf("%s: error is %v, in range is %v, want true", text, err, IsInRange(q))
 		}
 	}
 	// The decoder accepts these quantities quickly.
 	for _, text := range []string{"1e2000000001", "-1e2000000001", "1e101000", "12e900000000"} {
-		if InRange(resource.MustParse(text)) {
+		if IsInRange(resource.MustParse(text)) {
 			t.Errorf("%s is in range", text)
 		}
 	}
 	q := resource.MustParse("250m")
-	if before := q.DeepCopy(); !InRange(q) || q != before {
+	if before := q.DeepCopy(); !IsInRange(q) || q != before {
 		t.Error("InRange changed the quantity")
 	}
 }
 
 func TestParse(t *testing.T) {
-	if q, err := Parse("250m"); err != nil || q.MilliValue() != 250 {
+	if q, err := ParseChecked("250m"); err != nil || q.MilliValue() != 250 {
 		t.Errorf("%v, %v", q, err)
 	}
-	if _, err := Parse("much"); err == nil {
+	if _, err := ParseChecked("much"); err == nil {
 		t.Error("accepted text that is not a quantity")
 	}
-	if _, err := Parse("1e-2147483647"); !errors.Is(err, ErrOutOfRange) {
+	if _, err := ParseChecked("1e-2147483647"); !errors.Is(err, ErrOutOfRange) {
 		t.Errorf("error is %v, want ErrOutOfRange", err)
 	}
 }
@@ -88,7 +88,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if q, err := Parse(text); err == nil && !InRange(q) {
+		if q, err := ParseChecked(text); err == nil && !IsInRange(q) {
 			t.Errorf("%q is out of range", text)
 		}
 	})

@@ -7,7 +7,7 @@ func BenchmarkClaim(b *testing.B) {
 	template := claim()
 	b.ReportAllocs()
 	for b.Loop() {
-		Claim(template.DeepCopy())
+		InternClaim(template.DeepCopy())
 	}
 }
 
@@ -15,6 +15,6 @@ func BenchmarkVolume(b *testing.B) {
 	template := volume()
 	b.ReportAllocs()
 	for b.Loop() {
-		Volume(template.DeepCopy())
+		InternVolume(template.DeepCopy())
 	}
 }

@@ -25,30 +25,30 @@ type ListWatch struct {
 	toolscache.ListerWatcherWithContext
 	// Reduce returns the part of an object that the cache keeps, or nil if it does not keep the object.
 	Reduce toolscache.TransformFunc
-	// New, if set, returns an empty object of the type that Reduce returns. It is set if that is not the API's type,
+	// NewObject, if set, returns an empty object of the type that Reduce returns. It is set if that is not the API's type,
 	// because a reflector ignores events with an object of another type.
-	New func() client.Object
-	// After, if set, delays each list and watch until it returns. Reduce may depend on another cache.
-	After func(context.Context) error
-	// Seen, if set, is called with each object that the server sends, or sends as deleted.
-	Seen func(runtime.Object)
-	// Add, if set, is called with each change of the estimated size of the kept objects, in bytes. If it
+	NewObject func() client.Object
+	// WaitBefore, if set, delays each list and watch until it returns. Reduce may depend on another cache.
+	WaitBefore func(context.Context) error
+	// OnSeen, if set, is called with each object that the server sends, or sends as deleted.
+	OnSeen func(runtime.Object)
+	// AddSize, if set, is called with each change of the estimated size of the kept objects, in bytes. If it
 	// returns an error, the list fails, or the watch drops the event.
-	Add func(int64) error
+	AddSize func(int64) error
 
 	mu sync.Mutex
 	// present contains the objects in the cache, and coming contains those of a new list. While it
 	// receives a list, the cache still has the objects of the previous list.
-	present, coming shelf
+	present, coming objectSizes
 	// outdated means that Reduce has changed since the last list began.
 	outdated bool
 	// stream is the last watch, unless a list has begun since.
 	stream watch.Interface
 }
 
-// Informer returns the informer of a kind that a cache does not divide by namespace. Its indexer has what Reduce
+// GetSharedInformer returns the informer of a kind that a cache does not divide by namespace. Its indexer has what Reduce
 // returned, which a cache's reader cannot list if it is not of the API's type.
-func Informer(ctx context.Context, from cache.Cache, kind client.Object, opts ...cache.InformerGetOption) (toolscache.SharedIndexInformer, error) {
+func GetSharedInformer(ctx context.Context, from cache.Cache, kind client.Object, opts ...cache.InformerGetOption) (toolscache.SharedIndexInformer, error) {
 	found, err := from.GetInformer(ctx, kind, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("get the informer for %T: %w", kind, err)
@@ -60,10 +60,10 @@ func Informer(ctx context.Context, from cache.Cache, kind client.Object, opts ..
 	return informer, nil
 }
 
-// shelf maps the hash of an object's name to the object's size.
-type shelf map[uint64]int64
+// objectSizes maps the hash of an object's name to the object's size.
+type objectSizes map[uint64]int64
 
-func (s shelf) sum() int64 {
+func (s objectSizes) totalSize() int64 {
 	var sum int64
 	for _, weight := range s {
 		sum += weight
@@ -93,11 +93,11 @@ func (l *ListWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
 
 // ListWithContext lists a page.
 func (l *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if err := l.ready(ctx); err != nil {
+	if err := l.waitUntilReady(ctx); err != nil {
 		return nil, err
 	}
 	if options.Continue == "" {
-		l.begin()
+		l.beginList()
 	}
 	page, err := l.ListerWatcherWithContext.ListWithContext(ctx, options)
 	if err != nil {
@@ -116,7 +116,7 @@ func (l *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOpti
 		ResourceVersion: list.GetResourceVersion(), Continue: list.GetContinue(), RemainingItemCount: list.GetRemainingItemCount(),
 	}}
 	for _, object := range objects {
-		reduced, err := l.keep(object)
+		reduced, err := l.keepObject(object)
 		if err != nil {
 			return nil, err
 		}
@@ -125,19 +125,19 @@ func (l *ListWatch) ListWithContext(ctx context.Context, options metav1.ListOpti
 		}
 	}
 	if kept.Continue == "" {
-		l.end()
+		l.endList()
 	}
 	return kept, nil
 }
 
 // WatchWithContext watches, or streams a list and then watches.
 func (l *ListWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	if err := l.ready(ctx); err != nil {
+	if err := l.waitUntilReady(ctx); err != nil {
 		return nil, err
 	}
 	streamsList := options.SendInitialEvents != nil && *options.SendInitialEvents
 	if streamsList {
-		l.begin()
+		l.beginList()
 	}
 	stream, err := l.ListerWatcherWithContext.WatchWithContext(ctx, options)
 	if err != nil {
@@ -150,26 +150,26 @@ func (l *ListWatch) WatchWithContext(ctx context.Context, options metav1.ListOpt
 		return nil, apierrors.NewResourceExpired("the cache keeps more objects than when it listed them")
 	}
 	l.stream = stream
-	return drained{watch.Filter(stream, func(event watch.Event) (watch.Event, bool) {
-		if !l.current(stream) {
+	return drainedWatch{watch.Filter(stream, func(event watch.Event) (watch.Event, bool) {
+		if !l.isCurrentStream(stream) {
 			return event, false
 		}
-		return l.event(event)
+		return l.reduceEvent(event)
 	})}, nil
 }
 
-// current reports whether the cache still receives a stream's events.
-func (l *ListWatch) current(stream watch.Interface) bool {
+// isCurrentStream reports whether the cache still receives a stream's events.
+func (l *ListWatch) isCurrentStream(stream watch.Interface) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stream == stream
 }
 
-// drained discards the events that arrive after Stop. Otherwise, the goroutine of watch.Filter could wait for a reader
+// drainedWatch discards the events that arrive after Stop. Otherwise, the goroutine of watch.Filter could wait for a reader
 // forever, and would keep the whole cache in memory.
-type drained struct{ watch.Interface }
+type drainedWatch struct{ watch.Interface }
 
-func (d drained) Stop() {
+func (d drainedWatch) Stop() {
 	d.Interface.Stop()
 	go func() {
 		for range d.ResultChan() {
@@ -177,48 +177,48 @@ func (d drained) Stop() {
 	}()
 }
 
-func (l *ListWatch) ready(ctx context.Context) error {
-	if l.After == nil {
+func (l *ListWatch) waitUntilReady(ctx context.Context) error {
+	if l.WaitBefore == nil {
 		return nil
 	}
-	return l.After(ctx)
+	return l.WaitBefore(ctx)
 }
 
-// event reduces one event. If the cache no longer keeps an object, this is a deletion. event drops what
+// reduceEvent reduces one event. If the cache no longer keeps an object, this is a deletion. event drops what
 // the cache never had, and what exceeds the limit.
-func (l *ListWatch) event(event watch.Event) (watch.Event, bool) {
+func (l *ListWatch) reduceEvent(event watch.Event) (watch.Event, bool) {
 	switch event.Type {
 	case watch.Added, watch.Modified:
-		object, err := l.keep(event.Object)
+		object, err := l.keepObject(event.Object)
 		if err != nil {
 			return event, false
 		}
 		if object == nil {
-			return watch.Event{Type: watch.Deleted, Object: l.typed(event.Object)}, l.drop(event.Object)
+			return watch.Event{Type: watch.Deleted, Object: l.asKeptType(event.Object)}, l.dropObject(event.Object)
 		}
 		event.Object = object
 	case watch.Deleted:
-		if l.Seen != nil {
-			l.Seen(event.Object)
+		if l.OnSeen != nil {
+			l.OnSeen(event.Object)
 		}
-		return watch.Event{Type: watch.Deleted, Object: l.typed(event.Object)}, l.drop(event.Object)
+		return watch.Event{Type: watch.Deleted, Object: l.asKeptType(event.Object)}, l.dropObject(event.Object)
 	case watch.Bookmark:
 		if object, failed := meta.Accessor(event.Object); failed == nil && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-			l.end()
+			l.endList()
 		}
-		event.Object = l.typed(event.Object)
+		event.Object = l.asKeptType(event.Object)
 	case watch.Error:
 	}
 	return event, true
 }
 
-// typed returns an object that the server sent as deleted or in a bookmark, as one of the kept type.
-func (l *ListWatch) typed(object runtime.Object) runtime.Object {
+// asKeptType returns an object that the server sent as deleted or in a bookmark, as one of the kept type.
+func (l *ListWatch) asKeptType(object runtime.Object) runtime.Object {
 	from, err := meta.Accessor(object)
-	if l.New == nil || err != nil {
+	if l.NewObject == nil || err != nil {
 		return object
 	}
-	to := l.New()
+	to := l.NewObject()
 	to.SetNamespace(from.GetNamespace())
 	to.SetName(from.GetName())
 	to.SetResourceVersion(from.GetResourceVersion())
@@ -226,38 +226,38 @@ func (l *ListWatch) typed(object runtime.Object) runtime.Object {
 	return to
 }
 
-// begin starts a list, before its first object.
-func (l *ListWatch) begin() {
+// beginList starts a list, before its first object.
+func (l *ListWatch) beginList() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.outdated, l.stream = false, nil
-	_ = l.add(-l.coming.sum()) // an incomplete list's objects
-	l.coming = shelf{}
+	_ = l.reportSizeChange(-l.coming.totalSize()) // an incomplete list's objects
+	l.coming = objectSizes{}
 }
 
-// end ends a list, after its last object. The list replaces the previous one.
-func (l *ListWatch) end() {
+// endList ends a list, after its last object. The list replaces the previous one.
+func (l *ListWatch) endList() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.coming == nil {
 		return
 	}
-	_ = l.add(-l.present.sum())
+	_ = l.reportSizeChange(-l.present.totalSize())
 	l.present, l.coming = l.coming, nil
 }
 
-// add reports a change of the size. Less is never an error.
-func (l *ListWatch) add(weight int64) error {
-	if l.Add == nil {
+// reportSizeChange reports a change of the size. Less is never an error.
+func (l *ListWatch) reportSizeChange(weight int64) error {
+	if l.AddSize == nil {
 		return nil
 	}
-	return l.Add(weight)
+	return l.AddSize(weight)
 }
 
-// keep reduces an object and counts it. It returns nil if the cache does not keep the object.
-func (l *ListWatch) keep(object runtime.Object) (runtime.Object, error) {
-	if l.Seen != nil {
-		l.Seen(object)
+// keepObject reduces an object and counts it. It returns nil if the cache does not keep the object.
+func (l *ListWatch) keepObject(object runtime.Object) (runtime.Object, error) {
+	if l.OnSeen != nil {
+		l.OnSeen(object)
 	}
 	reduced, err := l.Reduce(object)
 	if err != nil || reduced == nil {
@@ -268,48 +268,48 @@ func (l *ListWatch) keep(object runtime.Object) (runtime.Object, error) {
 		return nil, fmt.Errorf("%T is not an API object", reduced)
 	}
 	var weight int64
-	if l.Add != nil {
-		weight = weigh.Object(kept)
+	if l.AddSize != nil {
+		weight = weigh.WeighObject(kept)
 	}
-	key := keyOfObject(object)
+	key := hashObjectName(object)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	objects := l.objects()
+	objects := l.objectsBeingFilled()
 	before := objects[key]
 	objects[key] = weight
-	return kept, l.add(weight - before)
+	return kept, l.reportSizeChange(weight - before)
 }
 
-// drop reports whether the cache had an object that it no longer keeps.
-func (l *ListWatch) drop(object runtime.Object) bool {
-	key := keyOfObject(object)
+// dropObject reports whether the cache had an object that it no longer keeps.
+func (l *ListWatch) dropObject(object runtime.Object) bool {
+	key := hashObjectName(object)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	objects := l.objects()
+	objects := l.objectsBeingFilled()
 	weight, there := objects[key]
-	_ = l.add(-weight)
+	_ = l.reportSizeChange(-weight)
 	delete(objects, key)
 	return there
 }
 
-// objects returns the shelf that is being filled. The caller must hold the lock.
-func (l *ListWatch) objects() shelf {
+// objectsBeingFilled returns the shelf that is being filled. The caller must hold the lock.
+func (l *ListWatch) objectsBeingFilled() objectSizes {
 	if l.coming != nil {
 		return l.coming
 	}
 	if l.present == nil {
-		l.present = shelf{}
+		l.present = objectSizes{}
 	}
 	return l.present
 }
 
-var seed = maphash.MakeSeed()
+var hashSeed = maphash.MakeSeed()
 
-// keyOfObject returns a seeded hash of an object's name, so that a member cannot cause collisions.
-func keyOfObject(object runtime.Object) uint64 {
+// hashObjectName returns a seeded hash of an object's name, so that a member cannot cause collisions.
+func hashObjectName(object runtime.Object) uint64 {
 	var name types.NamespacedName
 	if o, err := meta.Accessor(object); err == nil {
 		name = types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
-	return maphash.Comparable(seed, name)
+	return maphash.Comparable(hashSeed, name)
 }

@@ -29,30 +29,30 @@ func bookmark() watch.Event {
 // While a list is streamed, its objects count in addition to those of the previous list.
 func TestStreamedListsAreCounted(t *testing.T) {
 	var total int64
-	l := &ListWatch{Reduce: whole, Add: func(more int64) error { total += more; return nil }}
+	l := &ListWatch{Reduce: whole, AddSize: func(more int64) error { total += more; return nil }}
 	send := func(kind watch.EventType, n int) {
 		for i := range n {
-			if _, passed := l.event(watch.Event{Type: kind, Object: pod(fmt.Sprint(i), "")}); !passed {
+			if _, passed := l.reduceEvent(watch.Event{Type: kind, Object: pod(fmt.Sprint(i), "")}); !passed {
 				t.Fatal("an event was lost")
 			}
 		}
 	}
-	l.begin()
+	l.beginList()
 	send(watch.Added, 10)
-	l.event(bookmark())
+	l.reduceEvent(bookmark())
 	ten := total
 	send(watch.Modified, 10)
 	if total != ten || ten == 0 {
 		t.Errorf("10 Pods count as %d, and as %d after updates; want the same size, and not 0", ten, total)
 	}
-	l.begin()
+	l.beginList()
 	send(watch.Added, 5)
 	if total != ten*3/2 {
 		t.Errorf("with half of the next list, the Pods count as %d, want %d", total, ten*3/2)
 	}
-	l.begin() // The list was interrupted, and starts again.
+	l.beginList() // The list was interrupted, and starts again.
 	send(watch.Added, 5)
-	l.event(bookmark())
+	l.reduceEvent(bookmark())
 	if total != ten/2 {
 		t.Errorf("5 Pods count as %d, want %d", total, ten/2)
 	}
@@ -78,7 +78,7 @@ func TestObjectsAreSeen(t *testing.T) {
 					return &corev1.PodList{Items: []corev1.Pod{*of("1")}}, nil
 				}},
 				Reduce: reduce,
-				Seen: func(object runtime.Object) {
+				OnSeen: func(object runtime.Object) {
 					if pod, ok := object.(*corev1.Pod); ok {
 						seen = append(seen, pod.ResourceVersion)
 					}
@@ -88,7 +88,7 @@ func TestObjectsAreSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			for version, kind := range map[string]watch.EventType{"2": watch.Added, "3": watch.Modified, "4": watch.Deleted} {
-				l.event(watch.Event{Type: kind, Object: of(version)})
+				l.reduceEvent(watch.Event{Type: kind, Object: of(version)})
 			}
 			if slices.Sort(seen); !slices.Equal(seen, []string{"1", "2", "3", "4"}) {
 				t.Errorf("seen are %v, want all 4", seen)
@@ -205,7 +205,7 @@ func TestInformersOfOtherTypes(t *testing.T) {
 			}
 			return &other{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, ResourceVersion: p.ResourceVersion}}, nil
 		},
-		New: func() client.Object { return &other{} },
+		NewObject: func() client.Object { return &other{} },
 	}
 	informer := toolscache.NewSharedIndexInformer(l, &other{}, 0, toolscache.Indexers{})
 	deleted := make(chan any, 1)

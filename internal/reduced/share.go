@@ -12,107 +12,107 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// kept is the maximum number of different maps and affinities that are remembered at a time. When a
+// internedLimit is the maximum number of different maps and affinities that are remembered at a time. When a
 // value is dropped, later objects no longer share it.
-const kept = 4096
+const internedLimit = 4096
 
-var known = lru.New(kept)
+var internedValues = lru.New(internedLimit)
 
-// shared returns the first value seen for the key, which may be this one.
-func shared[T any](key string, value T) T {
-	if there, ok := known.Get(key); ok {
+// internValue returns the first value seen for the key, which may be this one.
+func internValue[T any](key string, value T) T {
+	if there, ok := internedValues.Get(key); ok {
 		if same, ok := there.(T); ok {
 			return same
 		}
 	}
-	known.Add(strings.Clone(key), value)
+	internedValues.Add(strings.Clone(key), value)
 	return value
 }
 
-// Text returns an equal string that shares its memory with all other equal strings in use.
-func Text(s string) string { return unique.Make(s).Value() }
+// InternText returns an equal string that shares its memory with all other equal strings in use.
+func InternText(s string) string { return unique.Make(s).Value() }
 
-// Transform is a cache transform (k8s.io/client-go/tools/cache: TransformFunc). It makes claims and
+// InternTransform is a cache transform (k8s.io/client-go/tools/cache: TransformFunc). It makes claims and
 // volumes share equal values, and removes their managed fields. It never fails.
-func Transform(obj any) (any, error) {
+func InternTransform(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
 		obj.ManagedFields = nil
-		Claim(obj)
+		InternClaim(obj)
 	case *corev1.PersistentVolume:
 		obj.ManagedFields = nil
-		Volume(obj)
+		InternVolume(obj)
 	}
 	return obj, nil
 }
 
-// Claim makes a claim share equal values with other objects. Do not modify the claim afterwards.
-func Claim(claim *corev1.PersistentVolumeClaim) {
-	claim.Labels = sharedMap("labels", claim.Labels)
-	claim.Annotations = annotations(claim.Annotations)
-	claim.Namespace = Text(claim.Namespace)
-	claim.Finalizers = texts(claim.Finalizers)
-	claim.Spec.AccessModes = texts(claim.Spec.AccessModes)
-	claim.Spec.Resources.Requests = Resources(claim.Spec.Resources.Requests)
-	claim.Spec.StorageClassName = pointer("class", claim.Spec.StorageClassName)
-	claim.Spec.VolumeMode = pointer("mode", claim.Spec.VolumeMode)
-	claim.Status.Phase = corev1.PersistentVolumeClaimPhase(Text(string(claim.Status.Phase)))
-	claim.Status.AccessModes = texts(claim.Status.AccessModes)
-	claim.Status.Capacity = Resources(claim.Status.Capacity)
+// InternClaim makes a claim share equal values with other objects. Do not modify the claim afterwards.
+func InternClaim(claim *corev1.PersistentVolumeClaim) {
+	claim.Labels = internMap("labels", claim.Labels)
+	claim.Annotations = internAnnotations(claim.Annotations)
+	claim.Namespace = InternText(claim.Namespace)
+	claim.Finalizers = internTexts(claim.Finalizers)
+	claim.Spec.AccessModes = internTexts(claim.Spec.AccessModes)
+	claim.Spec.Resources.Requests = InternResources(claim.Spec.Resources.Requests)
+	claim.Spec.StorageClassName = internPointer("class", claim.Spec.StorageClassName)
+	claim.Spec.VolumeMode = internPointer("mode", claim.Spec.VolumeMode)
+	claim.Status.Phase = corev1.PersistentVolumeClaimPhase(InternText(string(claim.Status.Phase)))
+	claim.Status.AccessModes = internTexts(claim.Status.AccessModes)
+	claim.Status.Capacity = InternResources(claim.Status.Capacity)
 }
 
-// Volume makes a PV share equal values with other objects. Do not modify the PV afterwards.
-func Volume(pv *corev1.PersistentVolume) {
-	pv.Labels = sharedMap("labels", pv.Labels)
-	pv.Annotations = annotations(pv.Annotations)
-	pv.Finalizers = texts(pv.Finalizers)
-	pv.Spec.AccessModes = texts(pv.Spec.AccessModes)
-	pv.Spec.Capacity = Resources(pv.Spec.Capacity)
-	pv.Spec.StorageClassName = Text(pv.Spec.StorageClassName)
+// InternVolume makes a PV share equal values with other objects. Do not modify the PV afterwards.
+func InternVolume(pv *corev1.PersistentVolume) {
+	pv.Labels = internMap("labels", pv.Labels)
+	pv.Annotations = internAnnotations(pv.Annotations)
+	pv.Finalizers = internTexts(pv.Finalizers)
+	pv.Spec.AccessModes = internTexts(pv.Spec.AccessModes)
+	pv.Spec.Capacity = InternResources(pv.Spec.Capacity)
+	pv.Spec.StorageClassName = InternText(pv.Spec.StorageClassName)
 	if csi := pv.Spec.CSI; csi != nil {
-		csi.Driver, csi.FSType = Text(csi.Driver), Text(csi.FSType)
-		csi.VolumeAttributes = attributes(csi.VolumeAttributes)
+		csi.Driver, csi.FSType = InternText(csi.Driver), InternText(csi.FSType)
+		csi.VolumeAttributes = internAttributes(csi.VolumeAttributes)
 	}
-	pv.Spec.VolumeMode = pointer("mode", pv.Spec.VolumeMode)
-	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimPolicy(Text(string(pv.Spec.PersistentVolumeReclaimPolicy)))
-	pv.Status.Phase = corev1.PersistentVolumePhase(Text(string(pv.Status.Phase)))
+	pv.Spec.VolumeMode = internPointer("mode", pv.Spec.VolumeMode)
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimPolicy(InternText(string(pv.Spec.PersistentVolumeReclaimPolicy)))
+	pv.Status.Phase = corev1.PersistentVolumePhase(InternText(string(pv.Status.Phase)))
 	if pv.Spec.NodeAffinity != nil {
 		if encoded, err := pv.Spec.NodeAffinity.Marshal(); err == nil {
-			pv.Spec.NodeAffinity = shared("affinity "+string(encoded), pv.Spec.NodeAffinity)
+			pv.Spec.NodeAffinity = internValue("affinity "+string(encoded), pv.Spec.NodeAffinity)
 		}
 	}
 	if ref := pv.Spec.ClaimRef; ref != nil {
-		ref.Kind, ref.APIVersion, ref.Namespace, ref.ResourceVersion = Text(ref.Kind), Text(ref.APIVersion), Text(ref.Namespace), Text(ref.ResourceVersion)
+		ref.Kind, ref.APIVersion, ref.Namespace, ref.ResourceVersion = InternText(ref.Kind), InternText(ref.APIVersion), InternText(ref.Namespace), InternText(ref.ResourceVersion)
 	}
 }
 
-// keyOf returns a key that is the same for equal values of a kind.
-func keyOf(kind string, parts ...string) string { return kind + "\x00" + strings.Join(parts, "\x00") }
+// internKeyOf returns a key that is the same for equal values of a kind.
+func internKeyOf(kind string, parts ...string) string { return kind + "\x00" + strings.Join(parts, "\x00") }
 
-// pointer shares a pointer to a text.
-func pointer[S ~string](kind string, of *S) *S {
+// internPointer shares a pointer to a text.
+func internPointer[S ~string](kind string, of *S) *S {
 	if of == nil {
 		return nil
 	}
-	return shared(keyOf(kind, string(*of)), of)
+	return internValue(internKeyOf(kind, string(*of)), of)
 }
 
-// attributes shares the keys of a volume's attributes. Most values differ for each volume.
-func attributes(of map[string]string) map[string]string {
+// internAttributes shares the keys of a volume's attributes. Most values differ for each volume.
+func internAttributes(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return of
 	}
 	slim := make(map[string]string, len(of))
 	for key, value := range of {
 		if key == v1alpha1.AttributeDriver {
-			value = Text(value)
+			value = InternText(value)
 		}
-		slim[Text(key)] = value
+		slim[InternText(key)] = value
 	}
 	return slim
 }
 
-func texts[S ~string](values []S) []S {
+func internTexts[S ~string](values []S) []S {
 	if len(values) == 0 {
 		return values
 	}
@@ -120,11 +120,11 @@ func texts[S ~string](values []S) []S {
 	for i, value := range values {
 		parts[i] = string(value)
 	}
-	return shared(keyOf("texts", parts...), values)
+	return internValue(internKeyOf("texts", parts...), values)
 }
 
-// sharedMap shares a map. Usually, all objects from one source have the same labels.
-func sharedMap(kind string, of map[string]string) map[string]string {
+// internMap shares a map. Usually, all objects from one source have the same labels.
+func internMap(kind string, of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
 	}
@@ -132,40 +132,40 @@ func sharedMap(kind string, of map[string]string) map[string]string {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		parts = append(parts, key, of[key])
 	}
-	return shared(keyOf(kind, parts...), of)
+	return internValue(internKeyOf(kind, parts...), of)
 }
 
-// own contains the annotations whose values differ for each object.
-var own = map[string]bool{v1alpha1.AnnotationRoot: true, v1alpha1.AnnotationRootUID: true, v1alpha1.AnnotationVolumeUID: true}
+// uniqueAnnotations contains the annotations whose values differ for each object.
+var uniqueAnnotations = map[string]bool{v1alpha1.AnnotationRoot: true, v1alpha1.AnnotationRootUID: true, v1alpha1.AnnotationVolumeUID: true}
 
-// shortest is the length from which a value is assumed to be unique to its object. Names and IDs
+// minUniqueLength is the length from which a value is assumed to be unique to its object. Names and IDs
 // that many objects share are usually shorter.
-const shortest = 128
+const minUniqueLength = 128
 
-// annotations shares the texts of annotations, and the whole map if no value is unique to its object. This is the
+// internAnnotations shares the texts of annotations, and the whole map if no value is unique to its object. This is the
 // case for most claims in the host.
-func annotations(of map[string]string) map[string]string {
+func internAnnotations(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
 	}
 	slim := make(map[string]string, len(of))
 	unique := false
 	for key, value := range of {
-		if own[key] || len(value) >= shortest {
+		if uniqueAnnotations[key] || len(value) >= minUniqueLength {
 			unique = true
 		} else {
-			value = Text(value)
+			value = InternText(value)
 		}
-		slim[Text(key)] = value
+		slim[InternText(key)] = value
 	}
 	if unique {
 		return slim
 	}
-	return sharedMap("annotations", slim)
+	return internMap("annotations", slim)
 }
 
-// Resources shares an equal list of quantities.
-func Resources(of corev1.ResourceList) corev1.ResourceList {
+// InternResources shares an equal list of quantities.
+func InternResources(of corev1.ResourceList) corev1.ResourceList {
 	if len(of) == 0 {
 		return of
 	}
@@ -174,5 +174,5 @@ func Resources(of corev1.ResourceList) corev1.ResourceList {
 		amount := of[name]
 		parts = append(parts, string(name), amount.String())
 	}
-	return shared(keyOf("resources", parts...), of)
+	return internValue(internKeyOf("resources", parts...), of)
 }

@@ -67,9 +67,9 @@ func TestSharingChangesNoValue(t *testing.T) {
 		"empty": func(c *corev1.PersistentVolumeClaim) { *c = corev1.PersistentVolumeClaim{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			Claim(claim()) // the same values again
+			InternClaim(claim()) // the same values again
 			got, want := claim(change), claim(change)
-			Claim(got)
+			InternClaim(got)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -83,9 +83,9 @@ func TestSharingChangesNoValue(t *testing.T) {
 		"no CSI source, claimRef or node affinity": func(pv *corev1.PersistentVolume) { pv.Spec.CSI, pv.Spec.ClaimRef, pv.Spec.NodeAffinity = nil, nil, nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			Volume(volume())
+			InternVolume(volume())
 			got, want := volume(change), volume(change)
-			Volume(got)
+			InternVolume(got)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -95,11 +95,11 @@ func TestSharingChangesNoValue(t *testing.T) {
 
 func TestEqualValuesAreShared(t *testing.T) {
 	a, b := claim(), claim()
-	Claim(a)
-	Claim(b)
+	InternClaim(a)
+	InternClaim(b)
 	one, two := volume(), volume()
-	Volume(one)
-	Volume(two)
+	InternVolume(one)
+	InternVolume(two)
 	for name, pair := range map[string][2]any{
 		"labels": {a.Labels, b.Labels}, "requests": {a.Spec.Resources.Requests, b.Status.Capacity},
 		"affinity": {one.Spec.NodeAffinity, two.Spec.NodeAffinity}, "capacity": {one.Spec.Capacity, a.Status.Capacity},

@@ -9,33 +9,33 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Class contains the fields of a member's StorageClass that affect its reflection.
-type Class struct {
+// MemberClass contains the fields of a member's StorageClass that affect its reflection.
+type MemberClass struct {
 	Name   string
 	Labels map[string]string
-	Terms
+	ClassTerms
 }
 
-// Terms are the fields on which members must agree to offer the same class.
-type Terms struct {
+// ClassTerms are the fields on which members must agree to offer the same class.
+type ClassTerms struct {
 	Policy  corev1.PersistentVolumeReclaimPolicy
 	Expands bool
 }
 
-func (t Terms) String() string {
+func (t ClassTerms) String() string {
 	return fmt.Sprintf("reclaimPolicy %s, allowVolumeExpansion %t", t.Policy, t.Expands)
 }
 
-// ClassOf converts a member's StorageClass. It returns false if the name or the policy is invalid,
+// MemberClassOf converts a member's StorageClass. It returns false if the name or the policy is invalid,
 // which a correct API server does not allow.
-func ClassOf(class *storagev1.StorageClass) (Class, bool) {
-	c := Class{Name: class.Name, Labels: class.Labels, Terms: termsOf(class)}
+func MemberClassOf(class *storagev1.StorageClass) (MemberClass, bool) {
+	c := MemberClass{Name: class.Name, Labels: class.Labels, ClassTerms: classTermsOf(class)}
 	known := c.Policy == corev1.PersistentVolumeReclaimDelete || c.Policy == corev1.PersistentVolumeReclaimRetain
 	return c, known && len(validation.IsDNS1123Subdomain(c.Name)) == 0
 }
 
-func termsOf(class *storagev1.StorageClass) Terms {
-	return Terms{
+func classTermsOf(class *storagev1.StorageClass) ClassTerms {
+	return ClassTerms{
 		Policy:  ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete), // the API's default
 		Expands: ptr.Deref(class.AllowVolumeExpansion, false),
 	}

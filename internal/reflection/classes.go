@@ -17,34 +17,34 @@ import (
 // MemberClasses contains the classes of all members, by registration.
 type MemberClasses struct {
 	mu      sync.Mutex
-	members map[string]*noted
+	members map[string]*memberState
 	offers  route.Trigger
 	changes route.Trigger
 }
 
-// grace is how long an offered class must be missing from a connected member before it is no longer
+// missingClassGrace is how long an offered class must be missing from a connected member before it is no longer
 // offered. A class that is being replaced is missing for a moment, and deleting the host's class
 // would lose other writers' labels and annotations. grace also limits the writes to the host that a
 // member can cause by creating and deleting classes.
-const grace = 5 * time.Second
+const missingClassGrace = 5 * time.Second
 
-// Seen contains a member's classes, read from a synced cache.
-type Seen struct {
+// ObservedClasses contains a member's classes, read from a synced cache.
+type ObservedClasses struct {
 	ClusterID string
 	// Classes are the member's classes, sorted by name.
-	Classes []Class
+	Classes []MemberClass
 	// Published are the names of the classes that the member already offered before the manager
 	// started, according to the host's classes.
 	Published []string
 	At        time.Time
 }
 
-// noted is a member's last observed state.
-type noted struct {
+// memberState is a member's last observed state.
+type memberState struct {
 	clusterID string
 	// classes are the member's classes and those that are still offered during their grace period.
 	// missing contains the times at which the latter disappeared.
-	classes []Class
+	classes []MemberClass
 	missing map[string]time.Time
 	// offered are the names of the classes that were last selected.
 	offered map[string]bool
@@ -55,12 +55,12 @@ type noted struct {
 }
 
 // NewMemberClasses creates an empty MemberClasses.
-func NewMemberClasses() *MemberClasses { return &MemberClasses{members: map[string]*noted{}} }
+func NewMemberClasses() *MemberClasses { return &MemberClasses{members: map[string]*memberState{}} }
 
-// Note records a member's classes. It reports whether the classes have changed, and after which
+// RecordClasses records a member's classes. It reports whether the classes have changed, and after which
 // time the caller must call Note again even without a change; 0 means never.
-func (b *MemberClasses) Note(registration string, seen Seen) (news bool, again time.Duration) {
-	if news, again = b.note(registration, seen); news {
+func (b *MemberClasses) RecordClasses(registration string, seen ObservedClasses) (news bool, again time.Duration) {
+	if news, again = b.updateClasses(registration, seen); news {
 		// The enqueued controllers read b.
 		b.offers.Enqueue(registration)
 		b.changes.Enqueue(registration)
@@ -68,18 +68,18 @@ func (b *MemberClasses) Note(registration string, seen Seen) (news bool, again t
 	return news, again
 }
 
-func (b *MemberClasses) note(registration string, seen Seen) (news bool, again time.Duration) {
+func (b *MemberClasses) updateClasses(registration string, seen ObservedClasses) (news bool, again time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was := b.members[registration]
 	known := was != nil && was.clusterID == seen.ClusterID
 	if !known {
-		was = &noted{clusterID: seen.ClusterID, offered: map[string]bool{}}
+		was = &memberState{clusterID: seen.ClusterID, offered: map[string]bool{}}
 		for _, name := range seen.Published {
 			was.offered[name] = true
 		}
 	}
-	is, again := was.next(seen)
+	is, again := was.nextState(seen)
 	if known && reflect.DeepEqual(was.classes, is.classes) {
 		was.missing = is.missing
 		return false, again
@@ -88,19 +88,19 @@ func (b *MemberClasses) note(registration string, seen Seen) (news bool, again t
 	return true, again
 }
 
-// next returns the new state, and the time after which the state must be computed again.
-func (n *noted) next(seen Seen) (*noted, time.Duration) {
-	is := &noted{clusterID: seen.ClusterID, classes: slices.Clone(seen.Classes), missing: map[string]time.Time{}, offered: n.offered}
+// nextState returns the new state, and the time after which the state must be computed again.
+func (n *memberState) nextState(seen ObservedClasses) (*memberState, time.Duration) {
+	is := &memberState{clusterID: seen.ClusterID, classes: slices.Clone(seen.Classes), missing: map[string]time.Time{}, offered: n.offered}
 	var again time.Duration
 	for _, class := range n.classes {
-		if !n.offered[class.Name] || slices.ContainsFunc(seen.Classes, func(c Class) bool { return c.Name == class.Name }) {
+		if !n.offered[class.Name] || slices.ContainsFunc(seen.Classes, func(c MemberClass) bool { return c.Name == class.Name }) {
 			continue
 		}
 		since, missed := n.missing[class.Name]
 		if !missed {
 			since = seen.At
 		}
-		left := since.Add(grace).Sub(seen.At)
+		left := since.Add(missingClassGrace).Sub(seen.At)
 		if left <= 0 {
 			continue
 		}
@@ -110,29 +110,29 @@ func (n *noted) next(seen Seen) (*noted, time.Duration) {
 			again = left
 		}
 	}
-	slices.SortFunc(is.classes, func(a, b Class) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(is.classes, func(a, b MemberClass) int { return strings.Compare(a.Name, b.Name) })
 	return is, again
 }
 
-// Has reports whether a member has a class, as far as this process knows.
-func (b *MemberClasses) Has(registration, class string) bool {
+// HasClass reports whether a member has a class, as far as this process knows.
+func (b *MemberClasses) HasClass(registration, class string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.members[registration]
-	return n != nil && slices.ContainsFunc(n.classes, func(c Class) bool { return c.Name == class })
+	return n != nil && slices.ContainsFunc(n.classes, func(c MemberClass) bool { return c.Name == class })
 }
 
-// Forget removes a member that is no longer registered.
-func (b *MemberClasses) Forget(registration string) {
+// ForgetMember removes a member that is no longer registered.
+func (b *MemberClasses) ForgetMember(registration string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.members, registration)
 }
 
-// selectionOf returns the selection for a registration, or false if its member has not been
+// selectionFor returns the selection for a registration, or false if its member has not been
 // observed since the manager started. It recomputes the selection when the member or the
 // registration has changed.
-func (b *MemberClasses) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) {
+func (b *MemberClasses) selectionFor(cr *v1alpha1.ClusterRegistration) (*selection, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.members[cr.Name]
@@ -140,7 +140,7 @@ func (b *MemberClasses) selectionOf(cr *v1alpha1.ClusterRegistration) (*selectio
 		return nil, false
 	}
 	if n.selected == nil || n.uid != cr.UID || n.generation != cr.Generation {
-		n.selected, n.uid, n.generation = selectFrom(n.classes, n.offered, cr), cr.UID, cr.Generation
+		n.selected, n.uid, n.generation = selectClasses(n.classes, n.offered, cr), cr.UID, cr.Generation
 		n.offered = map[string]bool{}
 		for name := range n.selected.offers {
 			n.offered[name] = true
@@ -149,22 +149,22 @@ func (b *MemberClasses) selectionOf(cr *v1alpha1.ClusterRegistration) (*selectio
 	return n.selected, true
 }
 
-// Offers enqueues the requests for a registration whenever its member's classes change.
-func (b *MemberClasses) Offers(requests route.ByName) source.Source {
-	return b.offers.SourceOf(requests)
+// OffersSource enqueues the requests for a registration whenever its member's classes change.
+func (b *MemberClasses) OffersSource(requests route.RequestsByName) source.Source {
+	return b.offers.RequestsSource(requests)
 }
 
-// offerPause is the delay of OffersLater after a member's classes have changed.
-const offerPause = 5 * time.Second
+// offerDelay is the delay of DelayedSourceOfOffers after a member's classes have changed.
+const offerDelay = 5 * time.Second
 
-// OffersLater is Offers with a delay, after which the capacity of a new class exists.
-func (b *MemberClasses) OffersLater(requests route.ByName) source.Source {
-	return b.offers.SourceAfter(offerPause, requests)
+// DelayedSourceOfOffers is Offers with a delay, after which the capacity of a new class exists.
+func (b *MemberClasses) DelayedSourceOfOffers(requests route.RequestsByName) source.Source {
+	return b.offers.SourceAfterDelay(offerDelay, requests)
 }
 
-// Changes enqueues a request with a registration's name whenever its member's classes, or the
+// ChangesSource enqueues a request with a registration's name whenever its member's classes, or the
 // rulings on them, change.
-func (b *MemberClasses) Changes() source.Source { return b.changes.Source() }
+func (b *MemberClasses) ChangesSource() source.Source { return b.changes.NamesSource() }
 
-// Ruled enqueues the controllers that report rulings on a registration's classes.
-func (b *MemberClasses) Ruled(registration string) { b.changes.Enqueue(registration) }
+// EnqueueRulingReports enqueues the controllers that report rulings on a registration's classes.
+func (b *MemberClasses) EnqueueRulingReports(registration string) { b.changes.Enqueue(registration) }

@@ -13,13 +13,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
-// label returns the label that marks a host class as offered by a registration.
-func label(registration string) string { return v1alpha1.LabelOfferedByPrefix + registration }
+// offeredByLabel returns the label that marks a host class as offered by a registration.
+func offeredByLabel(registration string) string { return v1alpha1.LabelOfferedByPrefix + registration }
 
-// Ours reports whether Xylem reflected a host class, according to its provisioner and both kinds of
+// IsReflectedClass reports whether Xylem reflected a host class, according to its provisioner and both kinds of
 // labels. An admin can take over the class by removing either kind.
-func Ours(class *storagev1.StorageClass) bool {
-	if !hostclass.Own(class) || class.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+func IsReflectedClass(class *storagev1.StorageClass) bool {
+	if !hostclass.IsXylemClass(class) || class.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		return false
 	}
 	for key := range class.Labels {
@@ -30,16 +30,16 @@ func Ours(class *storagev1.StorageClass) bool {
 	return false
 }
 
-// keptBy returns the terms that a registration offers according to the host class alone.
-func keptBy(cr *v1alpha1.ClusterRegistration, host *storagev1.StorageClass) (Terms, bool) {
-	if host == nil || !Ours(host) || host.Labels[label(cr.Name)] == "" || !slices.Contains(clustersOf(host), cr.Status.ClusterID) {
-		return Terms{}, false
+// publishedTermsOf returns the terms that a registration offers according to the host class alone.
+func publishedTermsOf(cr *v1alpha1.ClusterRegistration, host *storagev1.StorageClass) (ClassTerms, bool) {
+	if host == nil || !IsReflectedClass(host) || host.Labels[offeredByLabel(cr.Name)] == "" || !slices.Contains(clusterIDsOf(host), cr.Status.ClusterID) {
+		return ClassTerms{}, false
 	}
-	return termsOf(host), true
+	return classTermsOf(host), true
 }
 
-// clustersOf returns the cluster IDs in the topologies of a host class.
-func clustersOf(class *storagev1.StorageClass) []string {
+// clusterIDsOf returns the cluster IDs in the topologies of a host class.
+func clusterIDsOf(class *storagev1.StorageClass) []string {
 	var ids []string
 	for _, term := range class.AllowedTopologies {
 		for _, expression := range term.MatchLabelExpressions {
@@ -51,9 +51,9 @@ func clustersOf(class *storagev1.StorageClass) []string {
 	return ids
 }
 
-// HostClass returns the host class for a ruling, based on the existing class, or a new one if that
+// HostClassForRuling returns the host class for a ruling, based on the existing class, or a new one if that
 // is nil. It keeps other writers' labels and annotations.
-func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storagev1.StorageClass {
+func HostClassForRuling(name string, ruling Ruling, has *storagev1.StorageClass) *storagev1.StorageClass {
 	class := &storagev1.StorageClass{}
 	if has != nil {
 		class = has.DeepCopy()
@@ -67,7 +67,7 @@ func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storage
 	class.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
 	ids := make([]string, 0, len(ruling.Offering))
 	for _, offering := range ruling.Offering {
-		class.Labels[label(offering.Registration)] = "true"
+		class.Labels[offeredByLabel(offering.Registration)] = "true"
 		ids = append(ids, offering.ClusterID)
 	}
 	slices.Sort(ids)
@@ -84,10 +84,10 @@ func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storage
 	return class
 }
 
-// Changeable reports whether an update can change one class into the other. The fields that it
+// CanUpdateClass reports whether an update can change one class into the other. The fields that it
 // compares are immutable (k8s.io/kubernetes/pkg/apis/storage/validation,
 // ValidateStorageClassUpdate).
-func Changeable(before, after *storagev1.StorageClass) bool {
+func CanUpdateClass(before, after *storagev1.StorageClass) bool {
 	return before.Provisioner == after.Provisioner && equality.Semantic.DeepEqual(before.Parameters, after.Parameters) &&
 		equality.Semantic.DeepEqual(before.ReclaimPolicy, after.ReclaimPolicy) &&
 		equality.Semantic.DeepEqual(before.VolumeBindingMode, after.VolumeBindingMode)

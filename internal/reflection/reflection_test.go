@@ -49,69 +49,69 @@ func mapping(host, member string) func(*v1alpha1.ClusterRegistration) {
 	}
 }
 
-func class(name string, policy corev1.PersistentVolumeReclaimPolicy, expands bool) Class {
-	return Class{Name: name, Labels: map[string]string{"tier": name}, Terms: Terms{policy, expands}}
+func class(name string, policy corev1.PersistentVolumeReclaimPolicy, expands bool) MemberClass {
+	return MemberClass{Name: name, Labels: map[string]string{"tier": name}, ClassTerms: ClassTerms{policy, expands}}
 }
 
 // published returns the host class that the given registrations offer.
-func published(name string, terms Terms, by ...int) *storagev1.StorageClass {
+func published(name string, terms ClassTerms, by ...int) *storagev1.StorageClass {
 	ruling := Ruling{Terms: terms}
 	for _, n := range by {
 		ruling.Offering = append(ruling.Offering, Offering{fmt.Sprintf("m%d", n), fmt.Sprintf("id-%d", n)})
 	}
-	return HostClass(name, ruling, nil)
+	return HostClassForRuling(name, ruling, nil)
 }
 
-func view(seen map[int][]Class, registrations ...v1alpha1.ClusterRegistration) View {
+func view(seen map[int][]MemberClass, registrations ...v1alpha1.ClusterRegistration) View {
 	v := View{Classes: NewMemberClasses(), Registrations: registrations}
 	for n, classes := range seen {
-		v.Classes.Note(fmt.Sprintf("m%d", n), Seen{ClusterID: fmt.Sprintf("id-%d", n), Classes: classes})
+		v.Classes.RecordClasses(fmt.Sprintf("m%d", n), ObservedClasses{ClusterID: fmt.Sprintf("id-%d", n), Classes: classes})
 	}
 	return v
 }
 
 func TestRule(t *testing.T) {
-	fast := []Class{class("fast", del, true)}
-	kept := []Class{class("fast", retain, true)}
-	foreign := published("fast", Terms{del, true}, 1)
+	fast := []MemberClass{class("fast", del, true)}
+	kept := []MemberClass{class("fast", retain, true)}
+	foreign := published("fast", ClassTerms{del, true}, 1)
 	delete(foreign.Labels, v1alpha1.LabelManagedBy)
 	r := registration
 	for name, c := range map[string]struct {
 		view     View
 		host     *storagev1.StorageClass
 		by       []string
-		terms    Terms
+		terms    ClassTerms
 		problems map[string]string // parts of the messages, by registration
 	}{
-		"offered":                                                                 {view: view(map[int][]Class{1: fast}, r(1)), by: []string{"m1"}, terms: Terms{del, true}},
-		"reflection is disabled":                                                  {view: view(map[int][]Class{1: fast}, r(1, off))},
-		"the registration is being deleted":                                       {view: view(map[int][]Class{1: fast}, r(1, leaving)), host: published("fast", Terms{del, true}, 1)},
-		"no registration":                                                         {view: view(map[int][]Class{1: fast}), host: published("fast", Terms{del, true}, 1)},
-		"the member has no such class":                                            {view: view(map[int][]Class{1: nil}, r(1)), host: published("fast", Terms{del, true}, 1)},
-		"the selector does not match the class":                                   {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", Terms{del, true}, 1)},
-		"the selector matches the class":                                          {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
-		"both registrations agree: the older one is first":                        {view: view(map[int][]Class{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"the policies differ: the older registration decides":                     {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in member \"m1\""}},
-		"allowVolumeExpansion differs":                                            {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false in this member"}},
-		"the third registration agrees with the first":                            {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"reflection is disabled in the older registration":                        {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
-		"the host has its own class with the name":                                {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
-		"an older registration that differs does not take over a published class": {view: view(map[int][]Class{1: kept, 2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 2), by: []string{"m2"}, terms: Terms{del, true}, problems: map[string]string{"m1": `true in member "m2"`}},
-		"an older registration that agrees joins a published class":               {view: view(map[int][]Class{1: fast, 2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 2), by: []string{"m2", "m1"}, terms: Terms{del, true}},
-		"the publisher no longer offers the terms: the older one decides":         {view: view(map[int][]Class{1: kept, 2: {class("fast", del, false)}}, r(1), r(2)), host: published("fast", Terms{del, true}, 2), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"the publisher no longer exists: the older one decides":                   {view: view(map[int][]Class{1: kept, 3: fast}, r(1), r(3)), host: published("fast", Terms{del, true}, 2), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m3": `class "fast"`}},
-		"away since the start: the class was offered before":                      {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
-		"away since the start: the class was never offered":                       {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
+		"offered":                                                                 {view: view(map[int][]MemberClass{1: fast}, r(1)), by: []string{"m1"}, terms: ClassTerms{del, true}},
+		"reflection is disabled":                                                  {view: view(map[int][]MemberClass{1: fast}, r(1, off))},
+		"the registration is being deleted":                                       {view: view(map[int][]MemberClass{1: fast}, r(1, leaving)), host: published("fast", ClassTerms{del, true}, 1)},
+		"no registration":                                                         {view: view(map[int][]MemberClass{1: fast}), host: published("fast", ClassTerms{del, true}, 1)},
+		"the member has no such class":                                            {view: view(map[int][]MemberClass{1: nil}, r(1)), host: published("fast", ClassTerms{del, true}, 1)},
+		"the selector does not match the class":                                   {view: view(map[int][]MemberClass{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", ClassTerms{del, true}, 1)},
+		"the selector matches the class":                                          {view: view(map[int][]MemberClass{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: ClassTerms{del, true}},
+		"both registrations agree: the older one is first":                        {view: view(map[int][]MemberClass{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: ClassTerms{del, true}},
+		"the policies differ: the older registration decides":                     {view: view(map[int][]MemberClass{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: ClassTerms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in member \"m1\""}},
+		"allowVolumeExpansion differs":                                            {view: view(map[int][]MemberClass{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: ClassTerms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false in this member"}},
+		"the third registration agrees with the first":                            {view: view(map[int][]MemberClass{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: ClassTerms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
+		"reflection is disabled in the older registration":                        {view: view(map[int][]MemberClass{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: ClassTerms{del, true}},
+		"the host has its own class with the name":                                {view: view(map[int][]MemberClass{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
+		"an older registration that differs does not take over a published class": {view: view(map[int][]MemberClass{1: kept, 2: fast}, r(1), r(2)), host: published("fast", ClassTerms{del, true}, 2), by: []string{"m2"}, terms: ClassTerms{del, true}, problems: map[string]string{"m1": `true in member "m2"`}},
+		"an older registration that agrees joins a published class":               {view: view(map[int][]MemberClass{1: fast, 2: fast}, r(1), r(2)), host: published("fast", ClassTerms{del, true}, 2), by: []string{"m2", "m1"}, terms: ClassTerms{del, true}},
+		"the publisher no longer offers the terms: the older one decides":         {view: view(map[int][]MemberClass{1: kept, 2: {class("fast", del, false)}}, r(1), r(2)), host: published("fast", ClassTerms{del, true}, 2), by: []string{"m1"}, terms: ClassTerms{retain, true}, problems: map[string]string{"m2": `class "fast"`}},
+		"the publisher no longer exists: the older one decides":                   {view: view(map[int][]MemberClass{1: kept, 3: fast}, r(1), r(3)), host: published("fast", ClassTerms{del, true}, 2), by: []string{"m1"}, terms: ClassTerms{retain, true}, problems: map[string]string{"m3": `class "fast"`}},
+		"away since the start: the class was offered before":                      {view: view(nil, r(1)), host: published("fast", ClassTerms{retain, false}, 1), by: []string{"m1"}, terms: ClassTerms{retain, false}},
+		"away since the start: the class was never offered":                       {view: view(nil, r(2)), host: published("fast", ClassTerms{del, true}, 1)},
 		"away since the start: the host lacks the class":                          {view: view(nil, r(1))},
-		"away since the start: reflection is disabled":                            {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
-		"away since the start: another registration agrees":                       {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"away since the start: another registration differs":                      {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"the registration now has another cluster":                                {view: view(map[int][]Class{1: fast}, r(1, otherCluster)), host: published("fast", Terms{del, true}, 1)},
-		"a rule that maps the name to another class":                              {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
-		"a rule that maps the name to itself":                                     {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
+		"away since the start: reflection is disabled":                            {view: view(nil, r(1, off)), host: published("fast", ClassTerms{del, true}, 1)},
+		"away since the start: another registration agrees":                       {view: view(map[int][]MemberClass{2: fast}, r(1), r(2)), host: published("fast", ClassTerms{del, true}, 1), by: []string{"m1", "m2"}, terms: ClassTerms{del, true}},
+		"away since the start: another registration differs":                      {view: view(map[int][]MemberClass{2: kept}, r(1), r(2)), host: published("fast", ClassTerms{del, true}, 1), by: []string{"m1"}, terms: ClassTerms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
+		"the registration now has another cluster":                                {view: view(map[int][]MemberClass{1: fast}, r(1, otherCluster)), host: published("fast", ClassTerms{del, true}, 1)},
+		"a rule that maps the name to another class":                              {view: view(map[int][]MemberClass{1: fast}, r(1, mapping("fast", "slow")))},
+		"a rule that maps the name to itself":                                     {view: view(map[int][]MemberClass{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: ClassTerms{del, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := c.view.Rule("fast", c.host)
+			got := c.view.RuleOnClass("fast", c.host)
 			var by []string
 			for _, o := range got.Offering {
 				by = append(by, o.Registration)
@@ -135,8 +135,8 @@ func TestRule(t *testing.T) {
 }
 
 func TestSummarize(t *testing.T) {
-	many := func(n int) []Class {
-		var classes []Class
+	many := func(n int) []MemberClass {
+		var classes []MemberClass
 		for i := range n {
 			classes = append(classes, class(fmt.Sprintf("c%03d", i), del, true))
 		}
@@ -146,7 +146,7 @@ func TestSummarize(t *testing.T) {
 		cr.Spec.Storage.Reflect.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
 	}
 	for name, c := range map[string]struct {
-		classes   []Class
+		classes   []MemberClass
 		change    func(*v1alpha1.ClusterRegistration)
 		ok        bool
 		reason    string
@@ -167,9 +167,9 @@ func TestSummarize(t *testing.T) {
 			atMost(1)(cr)
 			mapping("c000", "x")(cr)
 		}, false, v1alpha1.ReasonReflectionConflict, []string{`class "c000", because a host class with that name maps to class "x" in the member (by a rule in spec.storage.classes of ClusterRegistration "m1")`}, 1},
-		"a class whose name has the prefix":        {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`maps to class "x" in the member (by the prefix "virtual-disk-"`}, 0},
+		"a class whose name has the prefix":        {[]MemberClass{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`maps to class "x" in the member (by the prefix "virtual-disk-"`}, 0},
 		"an invalid selector":                      {many(2), invalid, false, v1alpha1.ReasonSelectorInvalid, []string{"spec.storage.reflect.selector"}, 0},
-		"the host has its own class with the name": {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken", because the host has a class`}, 0},
+		"the host has its own class with the name": {[]MemberClass{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken", because the host has a class`}, 0},
 		"more problems than a message can name":    {many(40), atMost(1), false, v1alpha1.ReasonTooManyClasses, []string{"39 classes"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,13 +177,13 @@ func TestSummarize(t *testing.T) {
 			if c.change != nil {
 				c.change(&cr)
 			}
-			summary, known := view(map[int][]Class{1: c.classes}, cr).Summarize(&cr, func(name string) *storagev1.StorageClass {
+			summary, known := view(map[int][]MemberClass{1: c.classes}, cr).SummarizeRulings(&cr, func(name string) *storagev1.StorageClass {
 				if name == "taken" {
 					return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "ebs.csi.aws.com"}
 				}
 				return nil
 			})
-			ok, reason, message := summary.Condition()
+			ok, reason, message := summary.ConditionFields()
 			if !known || ok != c.ok || reason != c.reason || len(summary.Published) != c.published {
 				t.Errorf("known %t, ok %t, reason %s, %d published: %s; want ok %t, reason %s, %d published", known, ok, reason, len(summary.Published), message, c.ok, c.reason, c.published)
 			}
@@ -198,7 +198,7 @@ func TestSummarize(t *testing.T) {
 		})
 	}
 	cr := registration(1)
-	if _, known := view(nil, cr).Summarize(&cr, nil); known {
+	if _, known := view(nil, cr).SummarizeRulings(&cr, nil); known {
 		t.Error("Summarize returned a summary for a member that was never observed")
 	}
 }
@@ -206,9 +206,9 @@ func TestSummarize(t *testing.T) {
 // The selection is recomputed when the registration or the member changes.
 func TestSelectionIsCurrent(t *testing.T) {
 	cr := registration(1)
-	v := view(map[int][]Class{1: {class("a", del, true), class("b", del, true)}}, cr)
+	v := view(map[int][]MemberClass{1: {class("a", del, true), class("b", del, true)}}, cr)
 	offers := func() []string {
-		selected, known := v.Classes.selectionOf(&cr)
+		selected, known := v.Classes.selectionFor(&cr)
 		if !known {
 			return nil
 		}
@@ -228,13 +228,13 @@ func TestSelectionIsCurrent(t *testing.T) {
 		{"the selector changes", func() { selecting("tier", "b")(&cr); cr.Generation++ }, []string{"b"}},
 		{"the registration is re-created", func() { cr.Spec.Storage.Reflect.Selector, cr.UID, cr.Generation = nil, "later", 1 }, []string{"a", "b"}},
 		{"the member changes", func() {
-			v.Classes.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(0, 0)})
+			v.Classes.RecordClasses("m1", ObservedClasses{ClusterID: "id-1", Classes: []MemberClass{class("c", del, true)}, At: time.Unix(0, 0)})
 		}, []string{"a", "b", "c"}},
 		{"the grace period has passed", func() {
-			v.Classes.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(60, 0)})
+			v.Classes.RecordClasses("m1", ObservedClasses{ClusterID: "id-1", Classes: []MemberClass{class("c", del, true)}, At: time.Unix(60, 0)})
 		}, []string{"c"}},
 		{"the registration records another cluster", func() { cr.Status.ClusterID = "later" }, nil},
-		{"the member is removed", func() { cr.Status.ClusterID = "id-1"; v.Classes.Forget("m1") }, nil},
+		{"the member is removed", func() { cr.Status.ClusterID = "id-1"; v.Classes.ForgetMember("m1") }, nil},
 	} {
 		step.do()
 		if diff := cmp.Diff(step.want, offers()); diff != "" {
@@ -248,17 +248,17 @@ func TestNoteReportsChanges(t *testing.T) {
 	book := NewMemberClasses()
 	for _, step := range []struct {
 		name, cluster string
-		classes       []Class
+		classes       []MemberClass
 		want          bool
 	}{
 		{"first observation, without classes", "id", nil, true},
 		{"second observation, without classes", "id", nil, false},
-		{"a class", "id", []Class{class("a", del, true)}, true},
-		{"the same class", "id", []Class{class("a", del, true)}, false},
-		{"expansion is no longer allowed", "id", []Class{class("a", del, false)}, true},
-		{"another cluster", "later", []Class{class("a", del, false)}, true},
+		{"a class", "id", []MemberClass{class("a", del, true)}, true},
+		{"the same class", "id", []MemberClass{class("a", del, true)}, false},
+		{"expansion is no longer allowed", "id", []MemberClass{class("a", del, false)}, true},
+		{"another cluster", "later", []MemberClass{class("a", del, false)}, true},
 	} {
-		if got, _ := book.Note("m1", Seen{ClusterID: step.cluster, Classes: step.classes}); got != step.want {
+		if got, _ := book.RecordClasses("m1", ObservedClasses{ClusterID: step.cluster, Classes: step.classes}); got != step.want {
 			t.Errorf("%s: changed %t, want %t", step.name, got, step.want)
 		}
 	}
@@ -267,12 +267,12 @@ func TestNoteReportsChanges(t *testing.T) {
 // A class that is missing for less than the grace period is still offered, and a new class does not
 // displace others.
 func TestOffersOutliveChanges(t *testing.T) {
-	one := func(terms Terms) []Class { return []Class{{Name: "b", Terms: terms}} }
-	first, other := Terms{del, true}, Terms{retain, true}
-	type offers = map[string]Terms
+	one := func(terms ClassTerms) []MemberClass { return []MemberClass{{Name: "b", ClassTerms: terms}} }
+	first, other := ClassTerms{del, true}, ClassTerms{retain, true}
+	type offers = map[string]ClassTerms
 	type step struct {
 		after     time.Duration
-		classes   []Class
+		classes   []MemberClass
 		published []string
 		news      bool
 		again     time.Duration
@@ -281,45 +281,45 @@ func TestOffersOutliveChanges(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"deleted and re-created with the same terms": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
-			{time.Minute, nil, nil, false, grace, offers{"b": first}},
+			{time.Minute, nil, nil, false, missingClassGrace, offers{"b": first}},
 			{time.Second, one(first), nil, false, 0, offers{"b": first}},
-			{grace, one(first), nil, false, 0, offers{"b": first}},
+			{missingClassGrace, one(first), nil, false, 0, offers{"b": first}},
 		},
 		"deleted and re-created with different terms": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
-			{time.Minute, nil, nil, false, grace, offers{"b": first}},
+			{time.Minute, nil, nil, false, missingClassGrace, offers{"b": first}},
 			{time.Second, one(other), nil, true, 0, offers{"b": other}},
 		},
 		"deleted": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
-			{time.Minute, nil, nil, false, grace, offers{"b": first}},
-			{time.Second, nil, nil, false, grace - time.Second, offers{"b": first}},
-			{grace - time.Second, nil, nil, true, 0, offers{}},
+			{time.Minute, nil, nil, false, missingClassGrace, offers{"b": first}},
+			{time.Second, nil, nil, false, missingClassGrace - time.Second, offers{"b": first}},
+			{missingClassGrace - time.Second, nil, nil, true, 0, offers{}},
 		},
 		"re-created and deleted again: a new grace period": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
-			{time.Minute, nil, nil, false, grace, offers{"b": first}},
+			{time.Minute, nil, nil, false, missingClassGrace, offers{"b": first}},
 			{time.Second, one(first), nil, false, 0, offers{"b": first}},
-			{grace, nil, nil, false, grace, offers{"b": first}},
+			{missingClassGrace, nil, nil, false, missingClassGrace, offers{"b": first}},
 		},
 		"deleted, and another class is created": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
-			{time.Minute, []Class{{Name: "a", Terms: other}}, nil, true, grace, offers{"b": first}},
-			{grace, []Class{{Name: "a", Terms: other}}, nil, true, 0, offers{"a": other}},
+			{time.Minute, []MemberClass{{Name: "a", ClassTerms: other}}, nil, true, missingClassGrace, offers{"b": first}},
+			{missingClassGrace, []MemberClass{{Name: "a", ClassTerms: other}}, nil, true, 0, offers{"a": other}},
 		},
 		"a class that is not offered is removed immediately": {
-			{0, []Class{{Name: "b", Terms: first}, {Name: "c", Terms: first}}, nil, true, 0, offers{"b": first}},
+			{0, []MemberClass{{Name: "b", ClassTerms: first}, {Name: "c", ClassTerms: first}}, nil, true, 0, offers{"b": first}},
 			{time.Second, one(first), nil, true, 0, offers{"b": first}},
 		},
 		"a class that is first by name is created later": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
-			{time.Second, []Class{{Name: "a", Terms: other}, {Name: "b", Terms: first}}, nil, true, 0, offers{"b": first}},
+			{time.Second, []MemberClass{{Name: "a", ClassTerms: other}, {Name: "b", ClassTerms: first}}, nil, true, 0, offers{"b": first}},
 		},
 		"offered before the manager started: it keeps its offer": {
-			{0, []Class{{Name: "a", Terms: other}, {Name: "b", Terms: first}}, []string{"b"}, true, 0, offers{"b": first}},
+			{0, []MemberClass{{Name: "a", ClassTerms: other}, {Name: "b", ClassTerms: first}}, []string{"b"}, true, 0, offers{"b": first}},
 		},
 		"deleted before the manager started: no grace period": {
-			{0, []Class{{Name: "a", Terms: other}}, []string{"b"}, true, 0, offers{"a": other}},
+			{0, []MemberClass{{Name: "a", ClassTerms: other}}, []string{"b"}, true, 0, offers{"a": other}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -327,11 +327,11 @@ func TestOffersOutliveChanges(t *testing.T) {
 			book, at := NewMemberClasses(), time.Unix(0, 0)
 			for i, s := range steps {
 				at = at.Add(s.after)
-				news, again := book.Note("m1", Seen{ClusterID: "id-1", Classes: s.classes, Published: s.published, At: at})
+				news, again := book.RecordClasses("m1", ObservedClasses{ClusterID: "id-1", Classes: s.classes, Published: s.published, At: at})
 				if news != s.news || again != s.again {
 					t.Errorf("step %d: changed %t, again after %s; want %t, %s", i, news, again, s.news, s.again)
 				}
-				selected, _ := book.selectionOf(&cr)
+				selected, _ := book.selectionFor(&cr)
 				if diff := cmp.Diff(s.want, selected.offers); diff != "" {
 					t.Errorf("step %d (-want +got):\n%s", i, diff)
 				}
@@ -341,15 +341,15 @@ func TestOffersOutliveChanges(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	v := view(map[int][]Class{1: {class("offered", del, true)}}, registration(1))
+	v := view(map[int][]MemberClass{1: {class("offered", del, true)}}, registration(1))
 	host := []storagev1.StorageClass{
-		*published("was", Terms{del, true}, 1), *published("another's", Terms{del, true}, 2), *published("offered", Terms{del, true}, 1, 2),
-		{ObjectMeta: metav1.ObjectMeta{Name: "foreign", Labels: map[string]string{label("m1"): "true"}}},
+		*published("was", ClassTerms{del, true}, 1), *published("another's", ClassTerms{del, true}, 2), *published("offered", ClassTerms{del, true}, 1, 2),
+		{ObjectMeta: metav1.ObjectMeta{Name: "foreign", Labels: map[string]string{offeredByLabel("m1"): "true"}}},
 	}
-	if diff := cmp.Diff([]string{"offered", "was"}, v.Names("m1", host)); diff != "" {
+	if diff := cmp.Diff([]string{"offered", "was"}, v.ClassNamesFor("m1", host)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"another's", "offered"}, v.Names("m2", host)); diff != "" {
+	if diff := cmp.Diff([]string{"another's", "offered"}, v.ClassNamesFor("m2", host)); diff != "" {
 		t.Errorf("for a removed member (-want +got):\n%s", diff)
 	}
 }
@@ -357,22 +357,22 @@ func TestNames(t *testing.T) {
 func TestClassOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		class storagev1.StorageClass
-		want  Class
+		want  MemberClass
 		ok    bool
 	}{
-		"defaults": {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, Class{Name: "a", Terms: Terms{del, false}}, true},
+		"defaults": {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, MemberClass{Name: "a", ClassTerms: ClassTerms{del, false}}, true},
 		"all fields set": {
 			storagev1.StorageClass{
 				ObjectMeta:    metav1.ObjectMeta{Name: "a", Labels: map[string]string{"x": "y"}, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
 				ReclaimPolicy: ptr.To(retain), AllowVolumeExpansion: ptr.To(true),
 			},
-			Class{"a", map[string]string{"x": "y"}, Terms{retain, true}}, true,
+			MemberClass{"a", map[string]string{"x": "y"}, ClassTerms{retain, true}}, true,
 		},
-		"an invalid name":   {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "../a"}}, Class{Name: "../a", Terms: Terms{del, false}}, false},
-		"an invalid policy": {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}, ReclaimPolicy: ptr.To(corev1.PersistentVolumeReclaimPolicy("Burn"))}, Class{Name: "a", Terms: Terms{"Burn", false}}, false},
+		"an invalid name":   {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "../a"}}, MemberClass{Name: "../a", ClassTerms: ClassTerms{del, false}}, false},
+		"an invalid policy": {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}, ReclaimPolicy: ptr.To(corev1.PersistentVolumeReclaimPolicy("Burn"))}, MemberClass{Name: "a", ClassTerms: ClassTerms{"Burn", false}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := ClassOf(&c.class)
+			got, ok := MemberClassOf(&c.class)
 			if diff := cmp.Diff(c.want, got); diff != "" || ok != c.ok {
 				t.Errorf("ok is %t, want %t (-want +got):\n%s", ok, c.ok, diff)
 			}
@@ -381,11 +381,11 @@ func TestClassOf(t *testing.T) {
 }
 
 func TestHostClass(t *testing.T) {
-	ruling := Ruling{Terms: Terms{retain, true}, Offering: []Offering{{"new", "id-9"}, {"newer", "id-10"}}}
-	has := published("fast", Terms{del, false}, 1)
+	ruling := Ruling{Terms: ClassTerms{retain, true}, Offering: []Offering{{"new", "id-9"}, {"newer", "id-10"}}}
+	has := published("fast", ClassTerms{del, false}, 1)
 	has.Labels["theirs"], has.Annotations, has.UID = "kept", map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}, "uid"
 	before := has.DeepCopy()
-	got := HostClass("fast", ruling, has)
+	got := HostClassForRuling("fast", ruling, has)
 	if diff := cmp.Diff(before, has); diff != "" {
 		t.Errorf("HostClass changed its argument:\n%s", diff)
 	}
@@ -402,7 +402,7 @@ func TestHostClass(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if !Ours(got) || Changeable(has, got) || !Changeable(got, HostClass("fast", Ruling{Terms: Terms{retain, false}}, got)) {
+	if !IsReflectedClass(got) || CanUpdateClass(has, got) || !CanUpdateClass(got, HostClassForRuling("fast", Ruling{Terms: ClassTerms{retain, false}}, got)) {
 		t.Error("Ours or Changeable misjudged the reflected class")
 	}
 }

@@ -23,7 +23,7 @@ type Ruling struct {
 	// Offering are the registrations that offer the class. The first one determined the terms, and
 	// Terms are the terms on which they agree. If no registration offers the class, it must not exist.
 	Offering []Offering
-	Terms    Terms
+	Terms    ClassTerms
 	// Problems explain why registrations do not offer a class that they select, by registration.
 	Problems map[string]Problem
 }
@@ -31,23 +31,23 @@ type Ruling struct {
 // Offering is a registration that offers a class.
 type Offering struct{ Registration, ClusterID string }
 
-// Rule decides on a class name. host is the host class with that name, or nil. While one of the
+// RuleOnClass decides on a class name. host is the host class with that name, or nil. While one of the
 // registrations that publish the class still offers its terms, these stand. Otherwise, a member's admin
 // could take over the class of another member. If no registration offers these terms, the oldest
 // registration that offers the name determines them. Registrations that agree offer the name too. If
 // Xylem did not create the host class, no registration offers the name.
-func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
+func (v View) RuleOnClass(name string, host *storagev1.StorageClass) Ruling {
 	ruling := Ruling{Problems: map[string]Problem{}}
-	order := v.byAge()
-	if first := slices.IndexFunc(order, func(cr *v1alpha1.ClusterRegistration) bool { return v.keeps(cr, name, host) }); first > 0 {
+	order := v.registrationsByAge()
+	if first := slices.IndexFunc(order, func(cr *v1alpha1.ClusterRegistration) bool { return v.keepsPublishedTerms(cr, name, host) }); first > 0 {
 		keeper := order[first]
 		order = slices.Insert(slices.Delete(order, first, first+1), 0, keeper)
 	}
 	for _, cr := range order {
-		terms, offers := v.offer(cr, name, host)
+		terms, offers := v.offeredTerms(cr, name, host)
 		switch {
 		case !offers:
-		case host != nil && !Ours(host):
+		case host != nil && !IsReflectedClass(host):
 			ruling.Problems[cr.Name] = Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
 				"class %q, because the host has a class with that name, which Xylem did not create and does not change", name)}
 		case len(ruling.Offering) > 0 && terms != ruling.Terms:
@@ -61,28 +61,28 @@ func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 	return ruling
 }
 
-// keeps reports whether a registration publishes the host class and still offers its terms.
-func (v View) keeps(cr *v1alpha1.ClusterRegistration, name string, host *storagev1.StorageClass) bool {
-	published, publishes := keptBy(cr, host)
-	terms, offers := v.offer(cr, name, host)
+// keepsPublishedTerms reports whether a registration publishes the host class and still offers its terms.
+func (v View) keepsPublishedTerms(cr *v1alpha1.ClusterRegistration, name string, host *storagev1.StorageClass) bool {
+	published, publishes := publishedTermsOf(cr, host)
+	terms, offers := v.offeredTerms(cr, name, host)
 	return publishes && offers && terms == published
 }
 
-// offer returns the terms on which a registration offers a name, if it does. If its member has not
+// offeredTerms returns the terms on which a registration offers a name, if it does. If its member has not
 // been observed yet, the host class decides.
-func (v View) offer(cr *v1alpha1.ClusterRegistration, name string, host *storagev1.StorageClass) (Terms, bool) {
-	if !Reflects(cr) {
-		return Terms{}, false
+func (v View) offeredTerms(cr *v1alpha1.ClusterRegistration, name string, host *storagev1.StorageClass) (ClassTerms, bool) {
+	if !IsReflectionEnabled(cr) {
+		return ClassTerms{}, false
 	}
-	selected, known := v.Classes.selectionOf(cr)
+	selected, known := v.Classes.selectionFor(cr)
 	if !known {
-		return keptBy(cr, host)
+		return publishedTermsOf(cr, host)
 	}
 	terms, offers := selected.offers[name]
 	return terms, offers
 }
 
-func (v View) byAge() []*v1alpha1.ClusterRegistration {
+func (v View) registrationsByAge() []*v1alpha1.ClusterRegistration {
 	sorted := make([]*v1alpha1.ClusterRegistration, len(v.Registrations))
 	for i := range v.Registrations {
 		sorted[i] = &v.Registrations[i]
@@ -96,21 +96,21 @@ func (v View) byAge() []*v1alpha1.ClusterRegistration {
 	return sorted
 }
 
-// Reflects reports whether a registration enables reflection, is not being deleted, and has a
+// IsReflectionEnabled reports whether a registration enables reflection, is not being deleted, and has a
 // known member.
-func Reflects(cr *v1alpha1.ClusterRegistration) bool {
+func IsReflectionEnabled(cr *v1alpha1.ClusterRegistration) bool {
 	return cr.Spec.Storage.Reflect.Enabled && cr.DeletionTimestamp == nil && cr.Status.ClusterID != ""
 }
 
-// Names returns the sorted names of classes that a registration offers, or that it offers according
+// ClassNamesFor returns the sorted names of classes that a registration offers, or that it offers according
 // to the host classes. A change to the registration may change the rulings on them.
-func (v View) Names(registration string, host []storagev1.StorageClass) []string {
-	names := PublishedFor(registration, host)
+func (v View) ClassNamesFor(registration string, host []storagev1.StorageClass) []string {
+	names := PublishedClassNames(registration, host)
 	for i := range v.Registrations {
 		if v.Registrations[i].Name != registration {
 			continue
 		}
-		if selected, known := v.Classes.selectionOf(&v.Registrations[i]); known {
+		if selected, known := v.Classes.selectionFor(&v.Registrations[i]); known {
 			for name := range selected.offers {
 				names = append(names, name)
 			}
@@ -120,12 +120,12 @@ func (v View) Names(registration string, host []storagev1.StorageClass) []string
 	return slices.Compact(names)
 }
 
-// PublishedFor returns the names of the host classes that a registration offers according to their
+// PublishedClassNames returns the names of the host classes that a registration offers according to their
 // labels.
-func PublishedFor(registration string, host []storagev1.StorageClass) []string {
+func PublishedClassNames(registration string, host []storagev1.StorageClass) []string {
 	var names []string
 	for i := range host {
-		if Ours(&host[i]) && host[i].Labels[label(registration)] != "" {
+		if IsReflectedClass(&host[i]) && host[i].Labels[offeredByLabel(registration)] != "" {
 			names = append(names, host[i].Name)
 		}
 	}
@@ -140,10 +140,10 @@ type Summary struct {
 	Problems []Problem
 }
 
-// Summarize summarizes the rulings on a registration's classes. It returns false until the member
+// SummarizeRulings summarizes the rulings on a registration's classes. It returns false until the member
 // has been observed. host returns the host class with a name, or nil.
-func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string) *storagev1.StorageClass) (Summary, bool) {
-	selected, known := v.Classes.selectionOf(cr)
+func (v View) SummarizeRulings(cr *v1alpha1.ClusterRegistration, host func(name string) *storagev1.StorageClass) (Summary, bool) {
+	selected, known := v.Classes.selectionFor(cr)
 	if !known {
 		return Summary{}, false
 	}
@@ -154,7 +154,7 @@ func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if problem, has := v.Rule(name, host(name)).Problems[cr.Name]; has {
+		if problem, has := v.RuleOnClass(name, host(name)).Problems[cr.Name]; has {
 			s.Problems = append(s.Problems, problem)
 		} else {
 			s.Published = append(s.Published, name)
@@ -163,9 +163,9 @@ func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string)
 	return s, true
 }
 
-// Condition returns the summary as a condition: whether all classes are published, the reason, and
+// ConditionFields returns the summary as a condition: whether all classes are published, the reason, and
 // the message.
-func (s Summary) Condition() (ok bool, reason, message string) {
+func (s Summary) ConditionFields() (ok bool, reason, message string) {
 	if len(s.Problems) == 0 {
 		message = "the member has no class that the selector matches"
 		if len(s.Published) > 0 {

@@ -19,7 +19,7 @@ type selection struct {
 	// offers contains the terms of each offered class. The classes match the selector, up to the
 	// maximum. Classes that were offered before come first, so that a new class does not displace
 	// others.
-	offers map[string]Terms
+	offers map[string]ClassTerms
 	// problems are the reasons why other classes are not offered, the most important first.
 	problems []Problem
 }
@@ -30,10 +30,10 @@ type Problem struct {
 	Reason, Message string
 }
 
-// selectFrom selects from a member's classes for a registration. offered are the names that the
+// selectClasses selects from a member's classes for a registration. offered are the names that the
 // registration already offers.
-func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRegistration) *selection {
-	s := &selection{offers: map[string]Terms{}}
+func selectClasses(classes []MemberClass, offered map[string]bool, cr *v1alpha1.ClusterRegistration) *selection {
+	s := &selection{offers: map[string]ClassTerms{}}
 	selector := labels.Everything()
 	if wanted := cr.Spec.Storage.Reflect.Selector; wanted != nil {
 		var err error
@@ -42,8 +42,8 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 			return s
 		}
 	}
-	member := placement.MemberOf(cr, nil)
-	sorted := slices.SortedFunc(slices.Values(classes), func(a, b Class) int {
+	member := placement.MemberOfRegistration(cr, nil)
+	sorted := slices.SortedFunc(slices.Values(classes), func(a, b MemberClass) int {
 		if offered[a.Name] != offered[b.Name] {
 			if offered[a.Name] {
 				return -1
@@ -58,27 +58,27 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 			continue
 		}
 		named := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class.Name}}
-		if means, rule := member.ClassFor(named); means != class.Name {
+		if means, rule := member.StorageClassFor(named); means != class.Name {
 			s.problems = append(s.problems, Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
 				"class %q, because a host class with that name maps to class %q in the member (by %s)", class.Name, means, rule)})
 			continue
 		}
-		if len(s.offers) == limit(cr) {
+		if len(s.offers) == maxReflectedClasses(cr) {
 			over = append(over, class.Name)
 			continue
 		}
-		s.offers[class.Name] = class.Terms
+		s.offers[class.Name] = class.ClassTerms
 	}
 	if len(over) > 0 {
 		slices.Sort(over)
 		s.problems = append(s.problems, Problem{v1alpha1.ReasonTooManyClasses, fmt.Sprintf(
-			"%s (%s), because more classes match than spec.storage.reflect.max (%d) allows. Raise the maximum, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), text.FirstNames(over, text.NamesListed, ", "), limit(cr))})
+			"%s (%s), because more classes match than spec.storage.reflect.max (%d) allows. Raise the maximum, or narrow spec.storage.reflect.selector", text.CountNoun(len(over), "class"), text.FirstNames(over, text.NamesListed, ", "), maxReflectedClasses(cr))})
 	}
 	return s
 }
 
-// limit returns the registration's maximum. Registrations older than the field use the default.
-func limit(cr *v1alpha1.ClusterRegistration) int {
+// maxReflectedClasses returns the registration's maximum. Registrations older than the field use the default.
+func maxReflectedClasses(cr *v1alpha1.ClusterRegistration) int {
 	if cr.Spec.Storage.Reflect.Max == 0 {
 		return v1alpha1.DefaultMaxReflected
 	}

@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// After enqueues an object's requests after a delay, so that many changes cause one reconcile.
-func After(pause time.Duration, requests handler.MapFunc) handler.EventHandler {
-	return Paced(func(_, _ client.Object) time.Duration { return pause }, requests)
+// DelayedHandler enqueues an object's requests after a delay, so that many changes cause one reconcile.
+func DelayedHandler(pause time.Duration, requests handler.MapFunc) handler.EventHandler {
+	return PacedHandler(func(_, _ client.Object) time.Duration { return pause }, requests)
 }
 
-// Paced enqueues the requests for a change after a delay, which pause computes from the states
+// PacedHandler enqueues the requests for a change after a delay, which pause computes from the states
 // before and after the change. A state is nil before creation and after deletion. A delay of 0
 // means immediately.
-func Paced(pause func(before, after client.Object) time.Duration, requests handler.MapFunc) handler.EventHandler {
+func PacedHandler(pause func(before, after client.Object) time.Duration, requests handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q queue, before, after client.Object) {
 		wait := pause(before, after)
 		for _, state := range []client.Object{before, after} {
@@ -36,8 +36,8 @@ func Paced(pause func(before, after client.Object) time.Duration, requests handl
 	}
 }
 
-// Sooner returns the smaller of two delays. 0 means that there is none.
-func Sooner(a, b time.Duration) time.Duration {
+// SoonerDelay returns the smaller of two delays. 0 means that there is none.
+func SoonerDelay(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return a + b
 	}

@@ -33,7 +33,7 @@ func named(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 func TestPaced(t *testing.T) {
-	paced := Paced(func(before, after client.Object) time.Duration {
+	paced := PacedHandler(func(before, after client.Object) time.Duration {
 		switch {
 		case before == nil:
 			return time.Minute
@@ -62,7 +62,7 @@ func TestPaced(t *testing.T) {
 }
 
 func TestSinceStart(t *testing.T) {
-	p := SinceStart()
+	p := SinceStartPredicate()
 	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	if p.Create(event.CreateEvent{Object: object, IsInInitialList: true}) {
 		t.Error("an existing object was enqueued")

@@ -11,22 +11,22 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// Changed rejects updates that change nothing. After an informer has lost its watch, it lists again
+// ChangedPredicate rejects updates that change nothing. After an informer has lost its watch, it lists again
 // and reports each object as updated. Without Changed, a restart of an API server would enqueue all
 // volumes. Changed accepts the informer's periodic resync, whose old and new objects are
 // identical, so that all objects are reconciled every few hours.
-func Changed() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld, e.ObjectNew) }}
+func ChangedPredicate() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return objectChanged(e.ObjectOld, e.ObjectNew) }}
 }
 
-// Concerns reports whether an update changes a part of an object that a controller reads. It is not
+// ConcernsFunc reports whether an update changes a part of an object that a controller reads. It is not
 // called for a resync, or for an update after which the object concerns another member: such events
 // always enqueue requests.
-type Concerns func(before, after client.Object) bool
+type ConcernsFunc func(before, after client.Object) bool
 
-// Of returns Concerns for a kind. look returns the part that the controller reads. Of compares the
+// PartChanged returns Concerns for a kind. look returns the part that the controller reads. Of compares the
 // parts before and after the update with ==.
-func Of[T client.Object, V comparable](look func(T) V) Concerns {
+func PartChanged[T client.Object, V comparable](look func(T) V) ConcernsFunc {
 	return func(before, after client.Object) bool {
 		was, known := before.(T)
 		is, ok := after.(T)
@@ -34,34 +34,34 @@ func Of[T client.Object, V comparable](look func(T) V) Concerns {
 	}
 }
 
-// Relabelled is Concerns for controllers that read only an object's labels.
-func Relabelled(before, after client.Object) bool {
+// LabelsChanged is Concerns for controllers that read only an object's labels.
+func LabelsChanged(before, after client.Object) bool {
 	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }
 
-// Concerning rejects updates that do not concern a controller.
-func Concerning(concerns Concerns) predicate.Predicate {
+// ConcernsPredicate rejects updates that do not concern a controller.
+func ConcernsPredicate(concerns ConcernsFunc) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld == e.ObjectNew || concerns(e.ObjectOld, e.ObjectNew)
 	}}
 }
 
-// OfVirtualNodes rejects events of Nodes that do not represent members.
-func OfVirtualNodes() predicate.Predicate {
+// VirtualNodePredicate rejects events of Nodes that do not represent members.
+func VirtualNodePredicate() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		node, ok := obj.(*corev1.Node)
 		return ok && nodes.IsVirtual(node)
 	})
 }
 
-// SinceStart rejects the create events of objects that exist when a controller starts. Use it for
+// SinceStartPredicate rejects the create events of objects that exist when a controller starts. Use it for
 // handlers that enqueue only objects that are reconciled at the start anyway. No worker starts
 // before each handler has received all of these events.
-func SinceStart() predicate.Predicate {
+func SinceStartPredicate() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
 
-func changed(before, after client.Object) bool {
+func objectChanged(before, after client.Object) bool {
 	return before == after || before.GetResourceVersion() == "" || before.GetResourceVersion() != after.GetResourceVersion() ||
 		before.GetGeneration() != after.GetGeneration() // the cache now keeps more of the same object
 }

@@ -31,7 +31,7 @@ func VolumeChanged(before, after client.Object) bool {
 func ClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
-	return !known || !ok || metadataChanged(was, is) || mirrorsnapshot.Awaited(was) != mirrorsnapshot.Awaited(is) || !reflect.DeepEqual(was.Spec, is.Spec)
+	return !known || !ok || metadataChanged(was, is) || mirrorsnapshot.HasPendingSnapshot(was) != mirrorsnapshot.HasPendingSnapshot(is) || !reflect.DeepEqual(was.Spec, is.Spec)
 }
 
 // LeafClaimChanged is Concerns for leaf claims. It compares metadata, spec, phase and capacity.
@@ -46,15 +46,15 @@ func LeafClaimChanged(before, after client.Object) bool {
 func PodChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.Pod)
 	is, ok := after.(*corev1.Pod)
-	return !known || !ok || metadataChanged(was, is) || podstatus.Finished(was) != podstatus.Finished(is) || was.Status.Reason != is.Status.Reason ||
+	return !known || !ok || metadataChanged(was, is) || podstatus.IsPodFinished(was) != podstatus.IsPodFinished(is) || was.Status.Reason != is.Status.Reason ||
 		was.Status.NominatedNodeName != is.Status.NominatedNodeName ||
-		!reflect.DeepEqual(was.Spec, is.Spec) || !slices.EqualFunc(ofOthers(was.Status.Conditions), ofOthers(is.Status.Conditions), same)
+		!reflect.DeepEqual(was.Spec, is.Spec) || !slices.EqualFunc(conditionsOfOthers(was.Status.Conditions), conditionsOfOthers(is.Status.Conditions), equalConditions)
 }
 
-func same(a, b corev1.PodCondition) bool { return reflect.DeepEqual(a, b) }
+func equalConditions(a, b corev1.PodCondition) bool { return reflect.DeepEqual(a, b) }
 
-// ofOthers returns the Pod conditions that are not set by a kubelet.
-func ofOthers(conditions []corev1.PodCondition) []corev1.PodCondition {
+// conditionsOfOthers returns the Pod conditions that are not set by a kubelet.
+func conditionsOfOthers(conditions []corev1.PodCondition) []corev1.PodCondition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodInitialized || c.Type == corev1.PodReady || c.Type == corev1.ContainersReady || c.Type == corev1.PodReadyToStartContainers
 	})
@@ -66,23 +66,23 @@ func metadataChanged(was, is metav1.Object) bool {
 	return was.GetUID() != is.GetUID() || !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
 		FinalizersChanged(was, is) ||
 		!slices.EqualFunc(was.GetOwnerReferences(), is.GetOwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID }) ||
-		!maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(own(was.GetAnnotations()), own(is.GetAnnotations()))
+		!maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(comparedAnnotations(was.GetAnnotations()), comparedAnnotations(is.GetAnnotations()))
 }
 
 // FinalizersChanged reports whether the finalizers with which Xylem keeps a host PV have changed.
 func FinalizersChanged(was, is metav1.Object) bool {
-	return !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) && !slices.Equal(keepers(was), keepers(is))
+	return !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) && !slices.Equal(keepingFinalizers(was), keepingFinalizers(is))
 }
 
-func keepers(obj metav1.Object) []string {
+func keepingFinalizers(obj metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
 		return f != v1alpha1.FinalizerLeafVolume && !strings.HasPrefix(f, v1alpha1.FinalizerCopyPrefix)
 	})
 }
 
-// own drops the annotations of the PV controller and of provisioners, and the annotation that
+// comparedAnnotations drops the annotations of the PV controller and of provisioners, and the annotation that
 // accompanies a condition.
-func own(annotations map[string]string) map[string]string {
+func comparedAnnotations(annotations map[string]string) map[string]string {
 	kept := maps.Clone(annotations)
 	maps.DeleteFunc(kept, func(key, _ string) bool {
 		return strings.HasPrefix(key, "pv.kubernetes.io/") || key == v1alpha1.AnnotationReportedBy || key == volumehelpers.AnnStorageProvisioner || key == volumehelpers.AnnBetaStorageProvisioner

@@ -38,7 +38,7 @@ var metadata = map[string]edit{
 	"another object with the same name":      {func(o client.Object) { o.SetUID("another") }, true},
 }
 
-func check(t *testing.T, concerns Concerns, object client.Object, edits ...map[string]edit) {
+func check(t *testing.T, concerns ConcernsFunc, object client.Object, edits ...map[string]edit) {
 	t.Helper()
 	for _, edits := range edits {
 		for name, e := range edits {

@@ -25,7 +25,7 @@
 // After a restart, every existing object causes a create event. Some controllers do not receive
 // all of these events. host_volume and recovery receive only PVs and claims whose own state
 // requires a decision (concerned and hasRecords of recovery). cluster_registration receives no PVs,
-// claims or Pods that exist at the start, and host_volume receives no claims that do (SinceStart).
+// claims or Pods that exist at the start, and host_volume receives no claims that do (SinceStartPredicate).
 // host_claim, source and waiting_pod do not look up what else uses the claims and PVs that exist at the
 // start. Such events would enqueue only registrations, promises, claims and Pods, which are reconciled at the start
 // anyway, and no worker starts before its caches are synced. With 24,000 volumes, the manager

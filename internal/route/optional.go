@@ -14,19 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Optional is a cache of kinds that a cluster may not serve, or may not serve yet.
-type Optional struct {
+// OptionalCache is a cache of kinds that a cluster may not serve, or may not serve yet.
+type OptionalCache struct {
 	mu     sync.Mutex
 	cache  cache.Cache
 	absent bool
 	served chan struct{}
 }
 
-// NewOptional returns an Optional that is not served yet.
-func NewOptional() *Optional { return &Optional{served: make(chan struct{})} }
+// NewOptionalCache returns an Optional that is not served yet.
+func NewOptionalCache() *OptionalCache { return &OptionalCache{served: make(chan struct{})} }
 
-// Serve starts the sources. Call it once the cache is synced.
-func (o *Optional) Serve(c cache.Cache) {
+// StartServing starts the sources. Call it once the cache is synced.
+func (o *OptionalCache) StartServing(c cache.Cache) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.cache == nil {
@@ -35,32 +35,32 @@ func (o *Optional) Serve(c cache.Cache) {
 	}
 }
 
-// NotServed records that the cluster does not serve the kinds at present.
-func (o *Optional) NotServed() {
+// MarkNotServed records that the cluster does not serve the kinds at present.
+func (o *OptionalCache) MarkNotServed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.absent = true
 }
 
-// ErrUnknown means that it is not known yet whether a cluster serves the kinds.
-var ErrUnknown = errors.New("it is not known yet whether the cluster serves snapshots")
+// ErrServedUnknown means that it is not known yet whether a cluster serves the kinds.
+var ErrServedUnknown = errors.New("it is not known yet whether the cluster serves snapshots")
 
-// Check reports whether the cluster serves the kinds. At first, this is not known, and the cluster may have
-// objects of these kinds: Check then returns ErrUnknown. A nil Optional is never served.
-func (o *Optional) Check() (served bool, err error) {
+// CheckServed reports whether the cluster serves the kinds. At first, this is not known, and the cluster may have
+// objects of these kinds: Check then returns ErrServedUnknown. A nil Optional is never served.
+func (o *OptionalCache) CheckServed() (served bool, err error) {
 	if o == nil {
 		return false, nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.cache == nil && !o.absent {
-		return false, ErrUnknown
+		return false, ErrServedUnknown
 	}
 	return o.cache != nil, nil
 }
 
-// Cache returns the cache of the kinds, or nil if the kinds are not served or the Optional is nil.
-func (o *Optional) Cache() cache.Cache {
+// ServedCache returns the cache of the kinds, or nil if the kinds are not served or the Optional is nil.
+func (o *OptionalCache) ServedCache() cache.Cache {
 	if o == nil {
 		return nil
 	}
@@ -69,15 +69,15 @@ func (o *Optional) Cache() cache.Cache {
 	return o.cache
 }
 
-// Served returns a channel that is closed when the kinds are served.
-func (o *Optional) Served() <-chan struct{} { return o.served }
+// ServedChannel returns a channel that is closed when the kinds are served.
+func (o *OptionalCache) ServedChannel() <-chan struct{} { return o.served }
 
-// Events returns a source of a kind's events. Once the kind is served, the source begins with the
+// EventSource returns a source of a kind's events. Once the kind is served, the source begins with the
 // existing objects.
-func (o *Optional) Events(object client.Object, handled handler.EventHandler, only ...predicate.Predicate) source.Source {
+func (o *OptionalCache) EventSource(object client.Object, handled handler.EventHandler, only ...predicate.Predicate) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		begin := func() error {
-			return source.Kind(o.Cache(), object, handled, append(slices.Clone(only), Changed())...).Start(ctx, q)
+			return source.Kind(o.ServedCache(), object, handled, append(slices.Clone(only), ChangedPredicate())...).Start(ctx, q)
 		}
 		select {
 		case <-o.served:

@@ -30,8 +30,8 @@ type Owner struct {
 	ClusterID string
 }
 
-// key identifies a member by its node's name or its cluster ID.
-type key struct {
+// ownerKey identifies a member by its node's name or its cluster ID.
+type ownerKey struct {
 	kind  keyKind
 	value string
 }
@@ -42,28 +42,28 @@ const (
 	byNode keyKind = iota
 	byCluster
 	byAll
-	byEnd // only for subscriptions: deletions, regardless of the member that the object names
+	byDeletion // only for subscriptions: deletions, regardless of the member that the object names
 )
 
 // String returns the key as a value of the index by owner.
-func (k key) String() string {
+func (k ownerKey) String() string {
 	switch k.kind {
 	case byNode:
 		return "node/" + k.value
 	case byCluster:
 		return "cluster/" + k.value
-	case byAll, byEnd:
+	case byAll, byDeletion:
 	}
 	return "all"
 }
 
-// ownerNames returns an object's values in the index by owner.
-func ownerNames(item any) ([]string, error) {
+// ownerIndexValues returns an object's values in the index by owner.
+func ownerIndexValues(item any) ([]string, error) {
 	obj, ok := item.(client.Object)
 	if !ok {
 		return nil, fmt.Errorf("%T is not an object", item)
 	}
-	keys := ownersOf(obj)
+	keys := ownerKeysOf(obj)
 	names := make([]string, 0, len(keys))
 	for _, k := range keys {
 		names = append(names, k.String())
@@ -71,85 +71,85 @@ func ownerNames(item any) ([]string, error) {
 	return names, nil
 }
 
-func (o Owner) keys() []key {
-	return []key{{byNode, o.NodeName}, {byCluster, o.ClusterID}, {kind: byAll}}
+func (o Owner) routingKeys() []ownerKey {
+	return []ownerKey{{byNode, o.NodeName}, {byCluster, o.ClusterID}, {kind: byAll}}
 }
 
-// ownersOf returns the keys of the members that a host object concerns.
-func ownersOf(obj client.Object) []key {
-	keys := make([]key, 0, 3)
+// ownerKeysOf returns the keys of the members that a host object concerns.
+func ownerKeysOf(obj client.Object) []ownerKey {
+	keys := make([]ownerKey, 0, 3)
 	add := func(kind keyKind, value string) {
 		if value != "" {
-			keys = append(keys, key{kind, value})
+			keys = append(keys, ownerKey{kind, value})
 		}
 	}
 	switch obj := obj.(type) {
 	case *corev1.Pod:
 		add(byNode, obj.Spec.NodeName)
 		add(byNode, obj.Status.NominatedNodeName)
-		if obj.Spec.NodeName == "" && podstatus.Pushed(obj) == corev1.ConditionTrue {
+		if obj.Spec.NodeName == "" && podstatus.PushedStatus(obj) == corev1.ConditionTrue {
 			// A member may run the Pod before the host binds it, and the Pod may no longer name
 			// that member.
-			keys = append(keys, key{kind: byAll})
+			keys = append(keys, ownerKey{kind: byAll})
 		}
 	case *corev1.PersistentVolumeClaim:
 		add(byNode, obj.Annotations[AnnSelectedNode])
-		add(byCluster, clusterOf(obj))
-		if boundWithoutUs(obj) {
+		add(byCluster, placementClusterOf(obj))
+		if isBoundButUnplaced(obj) {
 			// The claim was bound to an existing volume without a selected node. The volume's member
 			// must still place the claim.
-			keys = append(keys, key{kind: byAll})
+			keys = append(keys, ownerKey{kind: byAll})
 		}
 	case *corev1.PersistentVolume:
 		add(byCluster, obj.Labels[v1alpha1.LabelClusterID])
-		if cluster, _, asks := hostpv.ImportOf(obj); asks {
+		if cluster, _, asks := hostpv.RequestedImport(obj); asks {
 			add(byCluster, cluster)
 		}
-		if hostpv.BackendOf(obj) != "" {
+		if hostpv.BackendOfVolume(obj) != "" {
 			// Every member that shares the backend may have a copy.
-			keys = append(keys, key{kind: byAll})
+			keys = append(keys, ownerKey{kind: byAll})
 		}
 		if hostpv.IsPromise(obj) {
 			// Pods in any member may wait for the promise, and another member's actions on it may
 			// unblock or fail them.
-			keys = append(keys, key{kind: byAll})
+			keys = append(keys, ownerKey{kind: byAll})
 		}
 	case *snapshotv1.VolumeSnapshotContent:
-		if !snapshot.Own(obj) {
+		if !snapshot.IsXylemContent(obj) {
 			return nil
 		}
-		if cluster, _, found := strings.Cut(ptr.Deref(obj.Spec.Source.VolumeHandle, ""), "/"); snapshot.PlacedIn(obj) != "" {
-			add(byCluster, snapshot.PlacedIn(obj))
+		if cluster, _, found := strings.Cut(ptr.Deref(obj.Spec.Source.VolumeHandle, ""), "/"); snapshot.ContentPlacedIn(obj) != "" {
+			add(byCluster, snapshot.ContentPlacedIn(obj))
 		} else if found {
 			add(byCluster, cluster)
 		} else {
 			// A promise's handle does not name a member.
-			keys = append(keys, key{kind: byAll})
+			keys = append(keys, ownerKey{kind: byAll})
 		}
 	case *snapshotv1.VolumeSnapshot:
 		return nil // its content names the member
 	case *storagev1.StorageClass, *corev1.Namespace:
-		keys = append(keys, key{kind: byAll})
+		keys = append(keys, ownerKey{kind: byAll})
 	default:
 		add(byCluster, obj.GetLabels()[v1alpha1.LabelClusterID])
 	}
 	return keys
 }
 
-// clusterOf returns the ID of the cluster in which a claim is placed. If no member has the claim, it
+// placementClusterOf returns the ID of the cluster in which a claim is placed. If no member has the claim, it
 // returns that of the member that reported on it last, which must remove its report.
-func clusterOf(claim *corev1.PersistentVolumeClaim) string {
+func placementClusterOf(claim *corev1.PersistentVolumeClaim) string {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	if placed == "" && claim.Annotations[AnnSelectedNode] == "" {
-		return mirror.ReporterOf(claim).ClusterID
+		return mirror.ReporterOfRoot(claim).ClusterID
 	}
 	return placed
 }
 
-// boundWithoutUs reports whether a claim that is not placed in a member is bound to an existing
+// isBoundButUnplaced reports whether a claim that is not placed in a member is bound to an existing
 // volume. It reports false for most claims of the host's own classes, because they name another
 // provisioner.
-func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
+func isBoundButUnplaced(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Spec.VolumeName == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
 		return false
 	}
@@ -157,7 +157,7 @@ func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
 	return provisioner == "" || provisioner == v1alpha1.ProvisionerName
 }
 
-// concerns reports whether an object concerns a member with one of the given keys.
-func concerns(names []key, obj client.Object) bool {
-	return slices.ContainsFunc(ownersOf(obj), func(owner key) bool { return slices.Contains(names, owner) })
+// concernsMember reports whether an object concerns a member with one of the given keys.
+func concernsMember(names []ownerKey, obj client.Object) bool {
+	return slices.ContainsFunc(ownerKeysOf(obj), func(owner ownerKey) bool { return slices.Contains(names, owner) })
 }

@@ -21,20 +21,20 @@ type Placement struct {
 	selected, placed, reassigned, attempted string
 	problem                                 mirror.Refusal
 	reporter                                mirror.Reporter
-	kept                                    bool
-	copied                                  corev1.PersistentVolumeClaimPhase
+	promiseHasDisk                                    bool
+	copyPhase                                  corev1.PersistentVolumeClaimPhase
 }
 
-// PlacementOf returns the Placement of a claim, for Of.
-func PlacementOf(claim *corev1.PersistentVolumeClaim) Placement {
+// PlacementOfClaim returns the Placement of a claim, for Of.
+func PlacementOfClaim(claim *corev1.PersistentVolumeClaim) Placement {
 	p := Placement{
 		uid: claim.UID, owner: ptr.Deref(metav1.GetControllerOfNoCopy(claim), metav1.OwnerReference{}).UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,
 		selected: claim.Annotations[AnnSelectedNode], placed: claim.Annotations[v1alpha1.AnnotationPlacedIn],
 		reassigned: claim.Annotations[v1alpha1.AnnotationSteeredTo], attempted: claim.Annotations[v1alpha1.AnnotationTried],
-		problem: ptr.Deref(report.ClaimProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), reporter: mirror.ReporterOf(claim), kept: report.PromiseKept(claim),
+		problem: ptr.Deref(report.ClaimConditionProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), reporter: mirror.ReporterOfRoot(claim), promiseHasDisk: report.PromiseHasDisk(claim),
 	}
 	if claim.Annotations[v1alpha1.AnnotationCopyOf] != "" {
-		p.copied = claim.Status.Phase // Pods wait until the copy of a shared volume is bound
+		p.copyPhase = claim.Status.Phase // Pods wait until the copy of a shared volume is bound
 	}
 	return p
 }

@@ -31,8 +31,8 @@ func RequestsFor[T any, P interface {
 	return requests
 }
 
-// ItselfIf returns a map function that enqueues an object that has a property.
-func ItselfIf[T client.Object](has func(T) bool) handler.MapFunc {
+// EnqueueItselfIf returns a map function that enqueues an object that has a property.
+func EnqueueItselfIf[T client.Object](has func(T) bool) handler.MapFunc {
 	return func(_ context.Context, obj client.Object) []reconcile.Request {
 		if typed, ok := obj.(T); !ok || !has(typed) {
 			return nil
@@ -41,10 +41,10 @@ func ItselfIf[T client.Object](has func(T) bool) handler.MapFunc {
 	}
 }
 
-// ClaimsOf returns requests for the claims of a Pod.
-func ClaimsOf(pod *corev1.Pod) []reconcile.Request {
+// ClaimRequestsOf returns requests for the claims of a Pod.
+func ClaimRequestsOf(pod *corev1.Pod) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, name := range podspec.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNamesOfPod(pod) {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
 	}
 	return requests

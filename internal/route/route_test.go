@@ -113,16 +113,16 @@ func TestOwnersOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []Owner
 			for _, o := range []Owner{one, two} {
-				owned := concerns(o.keys(), tc.object)
+				owned := concernsMember(o.routingKeys(), tc.object)
 				if owned {
 					got = append(got, o)
 				}
 				// A subscription is filled by the same keys that route its events.
-				names, err := ownerNames(tc.object)
+				names, err := ownerIndexValues(tc.object)
 				if err != nil {
 					t.Fatal(err)
 				}
-				listed := slices.ContainsFunc(o.keys(), func(k key) bool { return slices.Contains(names, k.String()) })
+				listed := slices.ContainsFunc(o.routingKeys(), func(k ownerKey) bool { return slices.Contains(names, k.String()) })
 				if listed != owned {
 					t.Errorf("events and lists disagree about %v", o)
 				}
@@ -133,7 +133,7 @@ func TestOwnersOf(t *testing.T) {
 		})
 	}
 	for _, object := range []client.Object{pod("a", "", ""), claim("a", "", ""), volume("a", "")} {
-		if concerns(Owner{}.keys(), object) {
+		if concernsMember(Owner{}.routingKeys(), object) {
 			t.Errorf("an Owner without names owns a %T without a member", object)
 		}
 	}
@@ -169,7 +169,7 @@ func (r *reads) GetInformer(_ context.Context, object client.Object, _ ...cache.
 func routed(t *testing.T, r *reads) *Router {
 	t.Helper()
 	router := New(r)
-	if err := router.Setup(t.Context()); err != nil {
+	if err := router.SetupHandlers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return router
@@ -224,13 +224,13 @@ type subscriber struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-func subscribe(t *testing.T, r *Router, o Owner, kind client.Object, only ...Concerns) *subscriber {
+func subscribe(t *testing.T, r *Router, o Owner, kind client.Object, only ...ConcernsFunc) *subscriber {
 	t.Helper()
 	s := &subscriber{queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())}
 	t.Cleanup(s.queue.ShutDown)
 	s.ctx, s.end = context.WithCancel(t.Context())
 	t.Cleanup(s.end)
-	source := r.Source(o, kind, func(_ context.Context, obj client.Object) []reconcile.Request {
+	source := r.MemberSource(o, kind, func(_ context.Context, obj client.Object) []reconcile.Request {
 		s.asked = append(s.asked, obj.GetName())
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
 	}, only...)
@@ -266,7 +266,7 @@ func TestDeliver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})
 			first, second := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, two, &corev1.Pod{})
-			r.deliver(stateOf(tc.was), stateOf(tc.is))
+			r.deliverEvent(objectOfEvent(tc.was), objectOfEvent(tc.is))
 			if diff := cmp.Diff(tc.one, first.take()); diff != "" {
 				t.Errorf("requests of the first member (-want +got):\n%s", diff)
 			}
@@ -300,13 +300,13 @@ func TestEnds(t *testing.T) {
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			t.Cleanup(queue.ShutDown)
 			var got []string
-			if err := r.Ends(&corev1.PersistentVolumeClaim{}, func(_ context.Context, obj client.Object) []reconcile.Request {
+			if err := r.DeletionsSource(&corev1.PersistentVolumeClaim{}, func(_ context.Context, obj client.Object) []reconcile.Request {
 				got = append(got, obj.GetName())
 				return nil
 			}).Start(t.Context(), queue); err != nil {
 				t.Fatal(err)
 			}
-			r.deliver(tc.was, tc.is)
+			r.deliverEvent(tc.was, tc.is)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("reported objects (-want +got):\n%s", diff)
 			}
@@ -319,7 +319,7 @@ func TestEnds(t *testing.T) {
 func TestSubscribesBeforeItLists(t *testing.T) {
 	host := &reads{pods: []*corev1.Pod{pod("there", one.NodeName, ""), pod("elsewhere", two.NodeName, ""), pushedPod("early", "", one.NodeName)}}
 	r := routed(t, host)
-	host.listed = sync.OnceFunc(func() { r.deliver(nil, pod("meanwhile", one.NodeName, "")) })
+	host.listed = sync.OnceFunc(func() { r.deliverEvent(nil, pod("meanwhile", one.NodeName, "")) })
 	s := subscribe(t, r, one, &corev1.Pod{})
 	got := s.take()
 	slices.Sort(got)
@@ -341,7 +341,7 @@ func TestEach(t *testing.T) {
 		"unowned":           nil,
 	} {
 		var got []string
-		if err := r.Each(one, &corev1.Pod{}, namespace, func(obj client.Object) { got = append(got, obj.GetName()) }); err != nil {
+		if err := r.VisitObjects(one, &corev1.Pod{}, namespace, func(obj client.Object) { got = append(got, obj.GetName()) }); err != nil {
 			t.Fatal(err)
 		}
 		slices.Sort(got)
@@ -362,7 +362,7 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 		defer close(ended)
 		for {
 			r.mu.RLock()
-			n := len(r.sinks[reflect.TypeFor[*corev1.Pod]()][key{byNode, one.NodeName}])
+			n := len(r.subscriptions[reflect.TypeFor[*corev1.Pod]()][ownerKey{byNode, one.NodeName}])
 			r.mu.RUnlock()
 			if n == 1 {
 				return
@@ -370,7 +370,7 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 		}
 	}()
 	<-ended
-	r.deliver(nil, pod("a", one.NodeName, ""))
+	r.deliverEvent(nil, pod("a", one.NodeName, ""))
 	if got := gone.take(); got != nil {
 		t.Errorf("a subscription that has ended received %v", got)
 	}
@@ -380,7 +380,7 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 	stays.end()
 	for {
 		r.mu.RLock()
-		n := len(r.sinks[reflect.TypeFor[*corev1.Pod]()])
+		n := len(r.subscriptions[reflect.TypeFor[*corev1.Pod]()])
 		r.mu.RUnlock()
 		if n == 0 {
 			return // both have ended
@@ -396,21 +396,21 @@ func TestRequestsReadObjectsWhileALinkBegins(t *testing.T) {
 	read := func(context.Context, client.Object) []reconcile.Request {
 		go func() {
 			defer close(begun)
-			r.subscribe(two.keys(), reflect.TypeFor[*corev1.Pod](), &sink{ctx: t.Context()})
+			r.addSubscription(two.routingKeys(), reflect.TypeFor[*corev1.Pod](), &subscription{ctx: t.Context()})
 		}()
 		for r.mu.TryRLock() { // until the subscription waits
 			r.mu.RUnlock()
 			runtime.Gosched()
 		}
-		if err := r.Each(one, &corev1.Pod{}, metav1.NamespaceAll, func(client.Object) {}); err != nil {
+		if err := r.VisitObjects(one, &corev1.Pod{}, metav1.NamespaceAll, func(client.Object) {}); err != nil {
 			t.Error(err)
 		}
 		return nil
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
-	r.subscribe(one.keys(), reflect.TypeFor[*corev1.Pod](), &sink{ctx: t.Context(), requests: read, queue: queue})
-	r.deliver(nil, pod("a", one.NodeName, ""))
+	r.addSubscription(one.routingKeys(), reflect.TypeFor[*corev1.Pod](), &subscription{ctx: t.Context(), requests: read, queue: queue})
+	r.deliverEvent(nil, pod("a", one.NodeName, ""))
 	<-begun
 }
 
@@ -419,10 +419,10 @@ func TestSourceErrors(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
 	none := func(context.Context, client.Object) []reconcile.Request { return nil }
-	if err := routed(t, &reads{}).Source(one, &corev1.Secret{}, none).Start(t.Context(), queue); err == nil {
+	if err := routed(t, &reads{}).MemberSource(one, &corev1.Secret{}, none).Start(t.Context(), queue); err == nil {
 		t.Error("a kind that is not routed has a source")
 	}
-	if err := New(&reads{err: down}).Setup(t.Context()); !errors.Is(err, down) {
+	if err := New(&reads{err: down}).SetupHandlers(t.Context()); !errors.Is(err, down) {
 		t.Errorf("error is %v, want %v", err, down)
 	}
 }
@@ -430,8 +430,8 @@ func TestSourceErrors(t *testing.T) {
 func TestSetupPassesOnEveryKindOfEvent(t *testing.T) {
 	host := &reads{}
 	r := routed(t, host)
-	if len(host.handlers) != len(kinds()) {
-		t.Fatalf("got %d handlers for %d kinds", len(host.handlers), len(kinds()))
+	if len(host.handlers) != len(routedKinds()) {
+		t.Fatalf("got %d handlers for %d kinds", len(host.handlers), len(routedKinds()))
 	}
 	s := subscribe(t, r, one, &corev1.Pod{})
 	host.handlers[0].OnAdd(pod("added", one.NodeName, ""), false)
@@ -477,7 +477,7 @@ func TestKeepsObjectsOfInformersWithoutIndexer(t *testing.T) {
 // An update does not concern a controller if it does not change what the controller reads. A
 // resync does, and so does an update after which the object concerns another member.
 func TestConcerns(t *testing.T) {
-	named := Of(func(pod *corev1.Pod) string { return pod.Labels["app"] })
+	named := PartChanged(func(pod *corev1.Pod) string { return pod.Labels["app"] })
 	version := func(pod *corev1.Pod, version, app string) *corev1.Pod {
 		pod.ResourceVersion, pod.Labels = version, map[string]string{"app": app}
 		return pod
@@ -498,7 +498,7 @@ func TestConcerns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})
 			asked := subscribe(t, r, one, &corev1.Pod{}, named)
-			r.update(tc.before, tc.after)
+			r.deliverUpdate(tc.before, tc.after)
 			if diff := cmp.Diff(tc.want, asked.take()); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}

@@ -22,12 +22,12 @@ import (
 	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
-// Requests maps a host object to the requests to enqueue. It may read caches, and must log its
+// RequestsOfObject maps a host object to the requests to enqueue. It may read caches, and must log its
 // errors.
-type Requests func(context.Context, client.Object) []reconcile.Request
+type RequestsOfObject func(context.Context, client.Object) []reconcile.Request
 
-// kinds returns the routed kinds. Each kind has one handler for the lifetime of the manager.
-func kinds() []client.Object {
+// routedKinds returns the routed kinds. Each kind has one handler for the lifetime of the manager.
+func routedKinds() []client.Object {
 	return []client.Object{
 		&corev1.Pod{},
 		&corev1.PersistentVolumeClaim{},
@@ -39,8 +39,8 @@ func kinds() []client.Object {
 	}
 }
 
-// optional are the kinds that are routed once the host serves them.
-func optional() []client.Object {
+// optionalKinds are the kinds that are routed once the host serves them.
+func optionalKinds() []client.Object {
 	return []client.Object{&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}}
 }
 
@@ -55,52 +55,52 @@ type Router struct {
 	objects   map[reflect.Type]toolscache.Indexer
 
 	mu    sync.RWMutex
-	sinks map[reflect.Type]map[key]map[*sink]struct{}
+	subscriptions map[reflect.Type]map[ownerKey]map[*subscription]struct{}
 }
 
-type sink struct {
+type subscription struct {
 	ctx      context.Context //nolint:containedctx // of the subscribing controller: ends the subscription
-	requests Requests
-	only     []Concerns
+	requests RequestsOfObject
+	only     []ConcernsFunc
 	queue    queue
 }
 
 // New creates a Router for the host's cache.
 func New(hostCache cache.Cache) *Router {
-	return &Router{cache: hostCache, objects: map[reflect.Type]toolscache.Indexer{}, sinks: map[reflect.Type]map[key]map[*sink]struct{}{}}
+	return &Router{cache: hostCache, objects: map[reflect.Type]toolscache.Indexer{}, subscriptions: map[reflect.Type]map[ownerKey]map[*subscription]struct{}{}}
 }
 
-// byOwner is the name of the index by owner.
-const byOwner = "xylem.by-owner"
+// ownerIndex is the name of the index by owner.
+const ownerIndex = "xylem.by-owner"
 
-// Setup adds the permanent handlers, and the index by owner, to the host's informers. Call it
+// SetupHandlers adds the permanent handlers, and the index by owner, to the host's informers. Call it
 // before the informers start.
-func (r *Router) Setup(ctx context.Context) error { return r.route(ctx, kinds()) }
+func (r *Router) SetupHandlers(ctx context.Context) error { return r.addHandlers(ctx, routedKinds()) }
 
-// SetupOptional works like Setup, for optional kinds. Call it once the host serves these. Existing
+// SetupOptionalHandlers works like Setup, for optional kinds. Call it once the host serves these. Existing
 // subscriptions receive the existing objects.
-func (r *Router) SetupOptional(ctx context.Context) error { return r.route(ctx, optional()) }
+func (r *Router) SetupOptionalHandlers(ctx context.Context) error { return r.addHandlers(ctx, optionalKinds()) }
 
-func (r *Router) route(ctx context.Context, kinds []client.Object) error {
+func (r *Router) addHandlers(ctx context.Context, kinds []client.Object) error {
 	for _, object := range kinds {
 		found, err := r.cache.GetInformer(ctx, object)
 		if err != nil {
 			return fmt.Errorf("route %T: get the informer: %w", object, err)
 		}
 		handlers := toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(obj any) { r.deliver(nil, stateOf(obj)) },
-			UpdateFunc: r.update,
-			DeleteFunc: func(obj any) { r.deliver(stateOf(obj), nil) },
+			AddFunc:    func(obj any) { r.deliverEvent(nil, objectOfEvent(obj)) },
+			UpdateFunc: r.deliverUpdate,
+			DeleteFunc: func(obj any) { r.deliverEvent(objectOfEvent(obj), nil) },
 		}
-		byOwners := toolscache.Indexers{byOwner: ownerNames}
+		byOwners := toolscache.Indexers{ownerIndex: ownerIndexValues}
 		if informer, ok := found.(toolscache.SharedIndexInformer); ok {
 			err = informer.AddIndexers(byOwners)
-			r.has(object, informer.GetIndexer())
+			r.storeIndexer(object, informer.GetIndexer())
 		} else {
 			// An informer for several namespaces has no indexer.
 			state := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, byOwners)
-			r.has(object, state)
-			handlers = keeping(state, handlers)
+			r.storeIndexer(object, state)
+			handlers = storeAndForward(state, handlers)
 		}
 		if err != nil {
 			return fmt.Errorf("route %T: add indexers: %w", object, err)
@@ -112,15 +112,15 @@ func (r *Router) route(ctx context.Context, kinds []client.Object) error {
 	return nil
 }
 
-func (r *Router) has(object client.Object, objects toolscache.Indexer) {
+func (r *Router) storeIndexer(object client.Object, objects toolscache.Indexer) {
 	r.objectsMu.Lock()
 	defer r.objectsMu.Unlock()
 	r.objects[reflect.TypeOf(object)] = objects
 }
 
-// keeping returns handlers that store the objects that an informer reports, and then call another
+// storeAndForward returns handlers that store the objects that an informer reports, and then call another
 // handler.
-func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) toolscache.ResourceEventHandlerFuncs {
+func storeAndForward(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) toolscache.ResourceEventHandlerFuncs {
 	// A store rejects only objects without a name, which an informer does not report.
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { utilruntime.HandleError(store.Add(obj)); then.OnAdd(obj, false) },
@@ -129,16 +129,16 @@ func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) 
 	}
 }
 
-// update delivers an update unless it changes nothing.
-func (r *Router) update(before, after any) {
-	was, is := stateOf(before), stateOf(after)
-	if was == nil || is == nil || changed(was, is) {
-		r.deliver(was, is)
+// deliverUpdate delivers an update unless it changes nothing.
+func (r *Router) deliverUpdate(before, after any) {
+	was, is := objectOfEvent(before), objectOfEvent(after)
+	if was == nil || is == nil || objectChanged(was, is) {
+		r.deliverEvent(was, is)
 	}
 }
 
-// stateOf returns the object that an informer reported, or nil.
-func stateOf(state any) client.Object {
+// objectOfEvent returns the object that an informer reported, or nil.
+func objectOfEvent(state any) client.Object {
 	if tombstone, ok := state.(toolscache.DeletedFinalStateUnknown); ok {
 		state = tombstone.Obj
 	}
@@ -146,107 +146,107 @@ func stateOf(state any) client.Object {
 	return obj
 }
 
-// deliver enqueues the requests for all owners of an object's two states; a state may be nil. If
+// deliverEvent enqueues the requests for all owners of an object's two states; a state may be nil. If
 // only one state concerns a member, the object counts as created or deleted for that member.
-func (r *Router) deliver(was, is client.Object) {
+func (r *Router) deliverEvent(was, is client.Object) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	left := r.sinksOf(was)
-	for s := range r.sinksOf(is) {
+	left := r.subscriptionsOf(was)
+	for s := range r.subscriptionsOf(is) {
 		if _, both := left[s]; !both {
-			s.enqueue(nil, is)
+			s.enqueueRequests(nil, is)
 			continue
 		}
 		delete(left, s)
-		if s.concerned(was, is) {
-			s.enqueue(was, is)
+		if s.isConcerned(was, is) {
+			s.enqueueRequests(was, is)
 		}
 	}
 	for s := range left {
-		s.enqueue(was, nil)
+		s.enqueueRequests(was, nil)
 	}
 	if was != nil && (is == nil || was.GetUID() != is.GetUID()) {
-		for s := range r.endsOf(was) {
-			s.enqueue(was, nil)
+		for s := range r.deletionSubscriptionsOf(was) {
+			s.enqueueRequests(was, nil)
 		}
 	}
 }
 
-// sinksOf returns the sinks of an object's owners.
-func (r *Router) sinksOf(obj client.Object) map[*sink]struct{} {
-	byKey := r.sinks[reflect.TypeOf(obj)]
+// subscriptionsOf returns the sinks of an object's owners.
+func (r *Router) subscriptionsOf(obj client.Object) map[*subscription]struct{} {
+	byKey := r.subscriptions[reflect.TypeOf(obj)]
 	if len(byKey) == 0 {
 		return nil
 	}
-	found := map[*sink]struct{}{}
-	for _, k := range ownersOf(obj) {
+	found := map[*subscription]struct{}{}
+	for _, k := range ownerKeysOf(obj) {
 		maps.Copy(found, byKey[k])
 	}
 	return found
 }
 
-// endsOf returns the sinks of all members for deletions of the object's kind.
-func (r *Router) endsOf(obj client.Object) map[*sink]struct{} {
-	return r.sinks[reflect.TypeOf(obj)][key{kind: byEnd}]
+// deletionSubscriptionsOf returns the sinks of all members for deletions of the object's kind.
+func (r *Router) deletionSubscriptionsOf(obj client.Object) map[*subscription]struct{} {
+	return r.subscriptions[reflect.TypeOf(obj)][ownerKey{kind: byDeletion}]
 }
 
-// concerned reports whether an update concerns a controller.
-func (s *sink) concerned(was, is client.Object) bool {
-	return was == is || !slices.ContainsFunc(s.only, func(concerns Concerns) bool { return !concerns(was, is) })
+// isConcerned reports whether an update concerns a controller.
+func (s *subscription) isConcerned(was, is client.Object) bool {
+	return was == is || !slices.ContainsFunc(s.only, func(concerns ConcernsFunc) bool { return !concerns(was, is) })
 }
 
-func (s *sink) enqueue(was, is client.Object) { urgency.Enqueue(s.ctx, s.queue, was, is, s.requests) }
+func (s *subscription) enqueueRequests(was, is client.Object) { urgency.EnqueueStates(s.ctx, s.queue, was, is, s.requests) }
 
-// Source returns a controller's source of the events of a host kind that concern one member. It
+// MemberSource returns a controller's source of the events of a host kind that concern one member. It
 // begins with the existing objects, skips updates that do not concern the controller, and ends when
 // the controller's context ends.
-func (r *Router) Source(owner Owner, object client.Object, requests Requests, only ...Concerns) source.Source {
+func (r *Router) MemberSource(owner Owner, object client.Object, requests RequestsOfObject, only ...ConcernsFunc) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
-		s := &sink{ctx: ctx, requests: requests, only: only, queue: q}
-		r.subscribe(owner.keys(), reflect.TypeOf(object), s)
-		return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.enqueue(nil, obj) })
+		s := &subscription{ctx: ctx, requests: requests, only: only, queue: q}
+		r.addSubscription(owner.routingKeys(), reflect.TypeOf(object), s)
+		return r.VisitObjects(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.enqueueRequests(nil, obj) })
 	})
 }
 
-// Ends returns a controller's source of the deletions of a host kind, regardless of the member that
+// DeletionsSource returns a controller's source of the deletions of a host kind, regardless of the member that
 // the object names, because a member may have a leaf of a claim that names another member or none.
-func (r *Router) Ends(object client.Object, requests Requests) source.Source {
+func (r *Router) DeletionsSource(object client.Object, requests RequestsOfObject) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
-		r.subscribe([]key{{kind: byEnd}}, reflect.TypeOf(object), &sink{ctx: ctx, requests: requests, queue: q})
+		r.addSubscription([]ownerKey{{kind: byDeletion}}, reflect.TypeOf(object), &subscription{ctx: ctx, requests: requests, queue: q})
 		return nil
 	})
 }
 
-func (r *Router) subscribe(keys []key, t reflect.Type, s *sink) {
+func (r *Router) addSubscription(keys []ownerKey, t reflect.Type, s *subscription) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sinks[t] == nil {
-		r.sinks[t] = map[key]map[*sink]struct{}{}
+	if r.subscriptions[t] == nil {
+		r.subscriptions[t] = map[ownerKey]map[*subscription]struct{}{}
 	}
 	for _, name := range keys {
-		if r.sinks[t][name] == nil {
-			r.sinks[t][name] = map[*sink]struct{}{}
+		if r.subscriptions[t][name] == nil {
+			r.subscriptions[t][name] = map[*subscription]struct{}{}
 		}
-		r.sinks[t][name][s] = struct{}{}
+		r.subscriptions[t][name][s] = struct{}{}
 	}
-	context.AfterFunc(s.ctx, func() { r.unsubscribe(keys, t, s) })
+	context.AfterFunc(s.ctx, func() { r.removeSubscription(keys, t, s) })
 }
 
-// Each visits the objects of a host kind that concern a member, in one namespace, or in all
+// VisitObjects visits the objects of a host kind that concern a member, in one namespace, or in all
 // namespaces if it is empty. Do not modify the objects, because they belong to the cache.
-func (r *Router) Each(owner Owner, object client.Object, namespace string, visit func(client.Object)) error {
+func (r *Router) VisitObjects(owner Owner, object client.Object, namespace string, visit func(client.Object)) error {
 	r.objectsMu.RLock()
 	objects := r.objects[reflect.TypeOf(object)]
 	r.objectsMu.RUnlock()
 	if objects == nil {
-		if slices.ContainsFunc(optional(), func(o client.Object) bool { return reflect.TypeOf(o) == reflect.TypeOf(object) }) {
+		if slices.ContainsFunc(optionalKinds(), func(o client.Object) bool { return reflect.TypeOf(o) == reflect.TypeOf(object) }) {
 			return nil // the host does not serve the kind
 		}
 		return fmt.Errorf("%T is not a routed kind", object)
 	}
-	names := owner.keys()
+	names := owner.routingKeys()
 	for i, name := range names {
-		found, err := objects.ByIndex(byOwner, name.String())
+		found, err := objects.ByIndex(ownerIndex, name.String())
 		if err != nil {
 			return fmt.Errorf("look up the %T of %s: %w", object, owner.NodeName, err)
 		}
@@ -256,7 +256,7 @@ func (r *Router) Each(owner Owner, object client.Object, namespace string, visit
 				continue
 			}
 			// Visit an object only once, even if it is found by several keys.
-			if i == 0 || !concerns(names[:i], obj) {
+			if i == 0 || !concernsMember(names[:i], obj) {
 				visit(obj)
 			}
 		}
@@ -264,13 +264,13 @@ func (r *Router) Each(owner Owner, object client.Object, namespace string, visit
 	return nil
 }
 
-func (r *Router) unsubscribe(keys []key, t reflect.Type, s *sink) {
+func (r *Router) removeSubscription(keys []ownerKey, t reflect.Type, s *subscription) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range keys {
-		delete(r.sinks[t][name], s)
-		if len(r.sinks[t][name]) == 0 {
-			delete(r.sinks[t], name)
+		delete(r.subscriptions[t][name], s)
+		if len(r.subscriptions[t][name]) == 0 {
+			delete(r.subscriptions[t], name)
 		}
 	}
 }

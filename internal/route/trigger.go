@@ -21,22 +21,22 @@ type Trigger struct {
 	queues map[queue]func(name string)
 }
 
-// ByName maps a name to the requests to enqueue.
-type ByName func(ctx context.Context, name string) []reconcile.Request
+// RequestsByName maps a name to the requests to enqueue.
+type RequestsByName func(ctx context.Context, name string) []reconcile.Request
 
-// Source returns a source that enqueues requests with the given names in a controller's queue,
+// NamesSource returns a source that enqueues requests with the given names in a controller's queue,
 // until its context ends.
-func (w *Trigger) Source() source.Source {
-	return w.SourceOf(func(_ context.Context, name string) []reconcile.Request {
+func (w *Trigger) NamesSource() source.Source {
+	return w.RequestsSource(func(_ context.Context, name string) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	})
 }
 
-// SourceOf returns a source that enqueues the requests for the given names.
-func (w *Trigger) SourceOf(requests ByName) source.Source { return w.SourceAfter(0, requests) }
+// RequestsSource returns a source that enqueues the requests for the given names.
+func (w *Trigger) RequestsSource(requests RequestsByName) source.Source { return w.SourceAfterDelay(0, requests) }
 
-// SourceAfter is SourceOf, and enqueues the requests after a delay.
-func (w *Trigger) SourceAfter(pause time.Duration, requests ByName) source.Source {
+// SourceAfterDelay is RequestsSource, and enqueues the requests after a delay.
+func (w *Trigger) SourceAfterDelay(pause time.Duration, requests RequestsByName) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()

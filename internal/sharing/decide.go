@@ -28,8 +28,8 @@ type Observed struct {
 	// them.
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
-	// Wanted means that a Pod in the member needs the copy.
-	Wanted bool
+	// WantedByPod means that a Pod in the member needs the copy.
+	WantedByPod bool
 }
 
 // Step is the next step for a copy.
@@ -48,25 +48,25 @@ const (
 	DropRecord   Step = "DropRecord"
 )
 
-// Next returns the next step, or the reason why a wanted copy cannot be created.
-func Next(o Observed) (Step, *mirror.Refusal) {
-	claim, claimed := o.claimStamp()
-	volume, made := o.volumeStamp()
+// NextCopyStep returns the next step, or the reason why a wanted copy cannot be created.
+func NextCopyStep(o Observed) (Step, *mirror.Refusal) {
+	claim, claimed := o.claimCopyStamp()
+	volume, made := o.volumeCopyStamp()
 	switch {
-	case (claimed || made) && o.recordable():
+	case (claimed || made) && o.canRecordCopy():
 		return Record, nil // the host was restored; record the copy first, so that no other member destroys the volume
-	case made && !o.Wanted && !proof.Retained(o.Volume):
+	case made && !o.WantedByPod && !proof.IsLeafRetained(o.Volume):
 		return SetRetain, nil // before the claim is deleted, so that the member does not destroy the volume through its copy
-	case claimed && (!copies.Needed(o.Host, claim) || o.Claim.Status.Phase == corev1.ClaimLost):
-		return unlessDeleting(o.Claim, DeleteClaim), o.replacing() // the member keeps a claim that a Pod uses
-	case made && (!claimed || !copies.Needed(o.Host, volume) || !o.holds()):
-		return unlessDeleting(o.Volume, DeleteVolume), o.replacing()
-	case !hostpv.Sharing(o.Host):
-		return o.unshared(claimed || made)
-	case !o.Wanted:
+	case claimed && (!copies.IsCopyNeeded(o.Host, claim) || o.Claim.Status.Phase == corev1.ClaimLost):
+		return unlessDeleting(o.Claim, DeleteClaim), o.refusalWhileReplacing() // the member keeps a claim that a Pod uses
+	case made && (!claimed || !copies.IsCopyNeeded(o.Host, volume) || !o.volumeNamesClaim()):
+		return unlessDeleting(o.Volume, DeleteVolume), o.refusalWhileReplacing()
+	case !hostpv.MayCopySharedVolume(o.Host):
+		return o.nextStepUnshared(claimed || made)
+	case !o.WantedByPod:
 		return None, nil
 	}
-	return o.create(claimed, made)
+	return o.nextCreationStep(claimed, made)
 }
 
 func unlessDeleting(obj metav1.Object, step Step) Step {
@@ -76,70 +76,70 @@ func unlessDeleting(obj metav1.Object, step Step) Step {
 	return step
 }
 
-// replacing reports, for a copy that a Pod needs, that an earlier one must be gone first.
-func (o Observed) replacing() *mirror.Refusal {
-	if !o.Wanted || o.Host == nil {
+// refusalWhileReplacing reports, for a copy that a Pod needs, that an earlier one must be gone first.
+func (o Observed) refusalWhileReplacing() *mirror.Refusal {
+	if !o.WantedByPod || o.Host == nil {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "member %q still has an earlier copy that must be removed before the copy of volume %q can be created. Xylem removes it once no Pod in that member uses it", o.Place.Registration, o.Host.Name)
+	return mirror.NewRefusal(v1alpha1.ReasonVolumeTerminating, "member %q still has an earlier copy that must be removed before the copy of volume %q can be created. Xylem removes it once no Pod in that member uses it", o.Place.Registration, o.Host.Name)
 }
 
-// unshared returns the next step if the host PV is gone, or is not bound to a claim.
-func (o Observed) unshared(exists bool) (Step, *mirror.Refusal) {
+// nextStepUnshared returns the next step if the host PV is gone, or is not bound to a claim.
+func (o Observed) nextStepUnshared(exists bool) (Step, *mirror.Refusal) {
 	switch {
-	case !exists && o.over():
+	case !exists && o.isRecordObsolete():
 		return DropRecord, nil
-	case o.Wanted && o.Host != nil && hostpv.Abandoned(o.Host):
-		return None, mirror.Refuse(v1alpha1.ReasonVolumeUnreachable, "volume %q was abandoned (%s), so member %q gets no copy of it. Use another claim", o.Host.Name, v1alpha1.AnnotationAbandon, o.Place.Registration)
+	case o.WantedByPod && o.Host != nil && hostpv.IsAbandonedVolume(o.Host):
+		return None, mirror.NewRefusal(v1alpha1.ReasonVolumeUnreachable, "volume %q was abandoned (%s), so member %q gets no copy of it. Use another claim", o.Host.Name, v1alpha1.AnnotationAbandon, o.Place.Registration)
 	}
 	return None, nil
 }
 
-// create returns the next step for a copy that a Pod needs.
-func (o Observed) create(claimed, made bool) (Step, *mirror.Refusal) {
-	class, refusal := o.Place.CopyClass(o.Host, o.Class)
+// nextCreationStep returns the next step for a copy that a Pod needs.
+func (o Observed) nextCreationStep(claimed, made bool) (Step, *mirror.Refusal) {
+	class, refusal := o.Place.ClassForVolumeCopy(o.Host, o.Class)
 	switch {
 	case claimed && o.Claim.DeletionTimestamp != nil, made && o.Volume.DeletionTimestamp != nil:
-		return None, mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "the copy of volume %q in member %q is being deleted. Xylem creates the copy again once no Pod in that member uses it", o.Host.Name, o.Place.Registration)
-	case made && claimed && o.recorded() && o.Claim.Spec.VolumeName == o.Volume.Name && o.Claim.Status.Phase == corev1.ClaimBound:
+		return None, mirror.NewRefusal(v1alpha1.ReasonVolumeTerminating, "the copy of volume %q in member %q is being deleted. Xylem creates the copy again once no Pod in that member uses it", o.Host.Name, o.Place.Registration)
+	case made && claimed && o.isCopyRecorded() && o.Claim.Spec.VolumeName == o.Volume.Name && o.Claim.Status.Phase == corev1.ClaimBound:
 		return Ready, nil
 	case refusal != nil:
 		return None, refusal
 	case o.MemberClass == nil:
-		return None, mirror.Refuse(v1alpha1.ReasonClassNotFound, "member %q has no StorageClass %q, which determines the mount options and Secrets of the copy of volume %q. Create the StorageClass in the member, or correct spec.storage.shared of ClusterRegistration %[1]q",
+		return None, mirror.NewRefusal(v1alpha1.ReasonClassNotFound, "member %q has no StorageClass %q, which determines the mount options and Secrets of the copy of volume %q. Create the StorageClass in the member, or correct spec.storage.shared of ClusterRegistration %[1]q",
 			o.Place.Registration, class, o.Host.Name)
 	case o.Host.DeletionTimestamp != nil:
-		return None, mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "volume %q is being deleted, so member %q gets no copy of it. Use another claim", o.Host.Name, o.Place.Registration)
-	case !o.recorded():
+		return None, mirror.NewRefusal(v1alpha1.ReasonVolumeTerminating, "volume %q is being deleted, so member %q gets no copy of it. Use another claim", o.Host.Name, o.Place.Registration)
+	case !o.isCopyRecorded():
 		return Record, nil
 	}
-	if taken := o.taken(claimed, made); taken != nil {
+	if taken := o.nameTakenRefusal(claimed, made); taken != nil {
 		return None, taken
 	}
-	return o.complete(claimed, made)
+	return o.nextObjectStep(claimed, made)
 }
 
-// taken reports that another object has the name of the copy's claim or PV.
-func (o Observed) taken(claimed, made bool) *mirror.Refusal {
+// nameTakenRefusal reports that another object has the name of the copy's claim or PV.
+func (o Observed) nameTakenRefusal(claimed, made bool) *mirror.Refusal {
 	switch {
-	case o.Claim != nil && !claimed && o.counterpart():
-		return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "member %q still has the counterpart of an earlier claim with the name \"%s/%s\". Xylem removes it when the volume of that claim is released, and then creates the copy of volume %q",
+	case o.Claim != nil && !claimed && o.isLeafClaim():
+		return mirror.NewRefusal(v1alpha1.ReasonVolumeTerminating, "member %q still has the counterpart of an earlier claim with the name \"%s/%s\". Xylem removes it when the volume of that claim is released, and then creates the copy of volume %q",
 			o.Place.Registration, o.Claim.Namespace, o.Claim.Name, o.Host.Name)
 	case o.Claim != nil && !claimed:
-		return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that claim",
+		return mirror.NewRefusal(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that claim",
 			o.Place.Registration, o.Claim.Namespace, o.Claim.Name)
 	case o.Volume != nil && !made:
-		return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a PersistentVolume %q that Xylem did not create and does not change. Ask the member's admin to delete it", o.Place.Registration, o.Volume.Name)
+		return mirror.NewRefusal(v1alpha1.ReasonNameTaken, "member %q has a PersistentVolume %q that Xylem did not create and does not change. Ask the member's admin to delete it", o.Place.Registration, o.Volume.Name)
 	}
 	return nil
 }
 
-// complete returns the step that creates the next missing object of a copy.
-func (o Observed) complete(claimed, made bool) (Step, *mirror.Refusal) {
+// nextObjectStep returns the step that creates the next missing object of a copy.
+func (o Observed) nextObjectStep(claimed, made bool) (Step, *mirror.Refusal) {
 	if claimed && made {
 		return None, nil // the member binds them
 	}
-	if _, refusal := o.volume(); refusal != nil {
+	if _, refusal := o.newCopyVolume(); refusal != nil {
 		return None, refusal
 	}
 	if !claimed {
@@ -148,45 +148,45 @@ func (o Observed) complete(claimed, made bool) (Step, *mirror.Refusal) {
 	return CreateVolume, nil
 }
 
-// counterpart reports whether the claim with the copy's name is a leaf claim.
-func (o Observed) counterpart() bool {
-	_, ours := mirror.OriginIn(o.Place.HostID, o.Claim)
+// isLeafClaim reports whether the claim with the copy's name is a leaf claim.
+func (o Observed) isLeafClaim() bool {
+	_, ours := mirror.LeafOriginFromHost(o.Place.HostID, o.Claim)
 	return ours
 }
 
-func (o Observed) claimStamp() (mirror.VolumeCopy, bool) {
+func (o Observed) claimCopyStamp() (mirror.VolumeCopy, bool) {
 	if o.Claim == nil {
 		return mirror.VolumeCopy{}, false
 	}
-	return mirror.VolumeCopyIn(o.Place.HostID, o.Claim)
+	return mirror.VolumeCopyFromHost(o.Place.HostID, o.Claim)
 }
 
-func (o Observed) volumeStamp() (mirror.VolumeCopy, bool) {
+func (o Observed) volumeCopyStamp() (mirror.VolumeCopy, bool) {
 	if o.Volume == nil {
 		return mirror.VolumeCopy{}, false
 	}
-	return mirror.VolumeCopyIn(o.Place.HostID, o.Volume)
+	return mirror.VolumeCopyFromHost(o.Place.HostID, o.Volume)
 }
 
-// recorded reports whether the host PV records that the member may have a copy.
-func (o Observed) recorded() bool {
-	return slices.Contains(hostpv.CopiedIn(o.Host), o.Place.ClusterID)
+// isCopyRecorded reports whether the host PV records that the member may have a copy.
+func (o Observed) isCopyRecorded() bool {
+	return slices.Contains(hostpv.MembersWithCopies(o.Host), o.Place.ClusterID)
 }
 
-// recordable reports whether the host PV lacks the record, the API server allows adding it, and this
+// canRecordCopy reports whether the host PV lacks the record, the API server allows adding it, and this
 // member shares the backend. Otherwise, any member's admin could delay a volume's destruction. The
 // copy may be for an earlier host PV of the same volume, or for a claim that is gone.
-func (o Observed) recordable() bool {
-	return o.Host != nil && o.Place.Shares(o.Host) && o.Host.DeletionTimestamp == nil && !hostpv.Abandoned(o.Host) && !o.recorded()
+func (o Observed) canRecordCopy() bool {
+	return o.Host != nil && o.Place.SharesVolume(o.Host) && o.Host.DeletionTimestamp == nil && !hostpv.IsAbandonedVolume(o.Host) && !o.isCopyRecorded()
 }
 
-// over reports whether the host PV records a copy that no claim of the host needs.
-func (o Observed) over() bool {
-	return o.Host != nil && o.recorded() && hostpv.BackendOf(o.Host) != "" && !hostpv.Claimed(o.Host)
+// isRecordObsolete reports whether the host PV records a copy that no claim of the host needs.
+func (o Observed) isRecordObsolete() bool {
+	return o.Host != nil && o.isCopyRecorded() && hostpv.BackendOfVolume(o.Host) != "" && !hostpv.IsClaimedVolume(o.Host)
 }
 
-// holds reports whether the claimRef of the copy's PV is the copy's claim.
-func (o Observed) holds() bool {
+// volumeNamesClaim reports whether the claimRef of the copy's PV is the copy's claim.
+func (o Observed) volumeNamesClaim() bool {
 	ref := o.Volume.Spec.ClaimRef
 	return o.Claim != nil && ref != nil && ref.UID == o.Claim.UID
 }

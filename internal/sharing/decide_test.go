@@ -17,20 +17,20 @@ const deletes = corev1.PersistentVolumeReclaimDelete
 
 // seen returns an observation of a recorded volume whose copy a Pod needs and does not have yet.
 func seen(change ...func(*Observed)) Observed {
-	o := Observed{Place: here(), Host: hostpv.WithCopyIn(sharedPV(), here().ClusterID), Class: hostClass(), MemberClass: memberClass(), Wanted: true}
+	o := Observed{Place: here(), Host: hostpv.VolumeWithCopyIn(sharedPV(), here().ClusterID), Class: hostClass(), MemberClass: memberClass(), WantedByPod: true}
 	for _, f := range change {
 		f(&o)
 	}
 	return o
 }
 
-func unwanted(o *Observed) { o.Wanted = false }
+func unwanted(o *Observed) { o.WantedByPod = false }
 
-func unrecorded(o *Observed) { o.Host = hostpv.WithoutCopyIn(o.Host, o.Place.ClusterID) }
+func unrecorded(o *Observed) { o.Host = hostpv.VolumeWithoutCopyIn(o.Host, o.Place.ClusterID) }
 
 // withClaim adds the copy's claim, which is not bound yet.
 func withClaim(o *Observed) {
-	o.Claim = o.claim()
+	o.Claim = o.newCopyClaim()
 	o.Claim.UID, o.Claim.Status.Phase = "copy-uid", corev1.ClaimPending
 }
 
@@ -38,7 +38,7 @@ func withClaim(o *Observed) {
 func withCopy(o *Observed) {
 	withClaim(o)
 	o.Claim.Status.Phase = corev1.ClaimBound
-	pv, refusal := o.volume()
+	pv, refusal := o.newCopyVolume()
 	if refusal != nil {
 		panic(refusal)
 	}
@@ -106,7 +106,7 @@ func TestNext(t *testing.T) {
 		"the member has a foreign claim with this name":       {seen(func(o *Observed) { o.Claim = &corev1.PersistentVolumeClaim{} }), None, v1alpha1.ReasonNameTaken},
 		"the member has the counterpart of an earlier claim": {seen(func(o *Observed) {
 			o.Claim = &corev1.PersistentVolumeClaim{}
-			mirror.Origin{HostID: o.Place.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "earlier"}.Stamp(o.Claim)
+			mirror.Origin{HostID: o.Place.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "earlier"}.StampLeaf(o.Claim)
 		}), None, v1alpha1.ReasonVolumeTerminating},
 		"the member has a foreign PV with this name":       {seen(func(o *Observed) { o.Volume = &corev1.PersistentVolume{} }), None, v1alpha1.ReasonNameTaken},
 		"a Secret depends on the volume, before the claim": {seen(perVolume), None, v1alpha1.ReasonBackendMismatch},
@@ -163,7 +163,7 @@ func TestNext(t *testing.T) {
 		"a foreign claim with this name does not keep the record":  {seen(unwanted, released, func(o *Observed) { o.Claim = &corev1.PersistentVolumeClaim{} }), DropRecord, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			step, refusal := Next(tc.observed)
+			step, refusal := NextCopyStep(tc.observed)
 			reason := ""
 			if refusal != nil {
 				reason = refusal.Reason
@@ -183,5 +183,5 @@ func parameters(p map[string]string) func(*Observed) {
 }
 
 func perVolume(o *Observed) {
-	parameters(map[string]string{nodeStage + "-name": "${pv.name}", nodeStage + "-namespace": "storage"})(o)
+	parameters(map[string]string{nodeStageSecret + "-name": "${pv.name}", nodeStageSecret + "-namespace": "storage"})(o)
 }

@@ -20,7 +20,7 @@ const driver = "nfs.example.com"
 func here() placement.Member {
 	return placement.Member{
 		Member: mirror.Member{Registration: "cluster39", ClusterID: "id39", NodeName: "kosmos-cluster39", HostID: "host-id"},
-		Rules: placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{Storage: v1alpha1.StorageSpec{
+		Rules: placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{Storage: v1alpha1.StorageSpec{
 			Classes: []v1alpha1.ClassMapping{{Host: "shared", Member: "nfs"}},
 			Shared:  []v1alpha1.SharedBackend{{Name: "filer", Driver: driver, Classes: []string{"nfs"}}},
 		}}}),
@@ -39,8 +39,8 @@ func sharedPV() *corev1.PersistentVolume {
 	}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-1"}}
 	claim.Spec.StorageClassName = ptr.To("shared")
-	pv := hostpv.Mirror(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"})
-	if !hostpv.Share(pv, leaf, "filer") {
+	pv := hostpv.TranslateVolume(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"})
+	if !hostpv.ShareVolume(pv, leaf, "filer") {
 		panic("the volume cannot be shared")
 	}
 	pv.UID = "host-1"

@@ -109,7 +109,7 @@ const claims = 2 // of the host
 
 // observed returns the objects of a state.
 func observed(h hostSide, m memberSide, wanted bool) Observed {
-	o := Observed{Place: here(), Class: hostClass(), MemberClass: memberClass(), Wanted: wanted}
+	o := Observed{Place: here(), Class: hostClass(), MemberClass: memberClass(), WantedByPod: wanted}
 	if h.pv != noPV {
 		pv := sharedPV()
 		pv.UID = types.UID(fmt.Sprint("host-", h.uid))
@@ -119,7 +119,7 @@ func observed(h hostSide, m memberSide, wanted bool) Observed {
 		}
 		pv.Status.Phase = map[phase]corev1.PersistentVolumePhase{boundPV: corev1.VolumeBound, releasedPV: corev1.VolumeReleased, availablePV: corev1.VolumeAvailable}[h.pv]
 		if h.record {
-			pv = hostpv.WithCopyIn(pv, o.Place.ClusterID)
+			pv = hostpv.VolumeWithCopyIn(pv, o.Place.ClusterID)
 		}
 		if h.deleting {
 			pv.DeletionTimestamp = &metav1.Time{}
@@ -127,7 +127,7 @@ func observed(h hostSide, m memberSide, wanted bool) Observed {
 		o.Host = pv
 	}
 	copyOf := func(of, claim uint8) mirror.VolumeCopy {
-		return mirror.VolumeCopy{HostID: o.Place.HostID, Volume: sharedPV().Name, UID: types.UID(fmt.Sprint("host-", of)), Claim: claimUID(claim)}
+		return mirror.VolumeCopy{HostID: o.Place.HostID, Volume: sharedPV().Name, VolumeUID: types.UID(fmt.Sprint("host-", of)), ClaimUID: claimUID(claim)}
 	}
 	deletion := func(deleting bool) *metav1.Time {
 		if deleting {
@@ -137,7 +137,7 @@ func observed(h hostSide, m memberSide, wanted bool) Observed {
 	}
 	if c := m.claim; c.uid != 0 {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: copyUID(c.uid), DeletionTimestamp: deletion(c.deleting)}}
-		claim.Spec.VolumeName = Name(o.Place.HostID, sharedPV())
+		claim.Spec.VolumeName = CopyVolumeName(o.Place.HostID, sharedPV())
 		claim.Status.Phase = corev1.ClaimPending
 		if c.bound {
 			claim.Status.Phase = corev1.ClaimBound
@@ -145,17 +145,17 @@ func observed(h hostSide, m memberSide, wanted bool) Observed {
 		if c.lost {
 			claim.Status.Phase = corev1.ClaimLost
 		}
-		copyOf(c.of, c.claim).Stamp(claim)
+		copyOf(c.of, c.claim).StampCopy(claim)
 		o.Claim = claim
 	}
 	if v := m.pv; v.ref != 0 {
-		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: Name(o.Place.HostID, sharedPV()), DeletionTimestamp: deletion(v.deleting)}}
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: CopyVolumeName(o.Place.HostID, sharedPV()), DeletionTimestamp: deletion(v.deleting)}}
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: copyUID(v.ref)}
 		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		if v.deletes {
 			pv.Spec.PersistentVolumeReclaimPolicy = deletes
 		}
-		copyOf(v.of, v.claim).Stamp(pv)
+		copyOf(v.of, v.claim).StampCopy(pv)
 		o.Volume = pv
 	}
 	return o
@@ -164,7 +164,7 @@ func observed(h hostSide, m memberSide, wanted bool) Observed {
 func claimUID(n uint8) types.UID { return types.UID(fmt.Sprint("claim-", n)) }
 func copyUID(n uint8) types.UID  { return types.UID(fmt.Sprint("copy-", n)) }
 
-// needed reports whether a host needs a copy, as copies.Needed does.
+// needed reports whether a host needs a copy, as copies.IsCopyNeeded does.
 func (h hostSide) needed(of, claim uint8) bool {
 	return h.pv != noPV && h.pv != releasedPV && h.uid == of && h.ref != 0 && h.ref == claim
 }
@@ -739,9 +739,9 @@ func (c *components) visit(n int32) {
 // example because the member is away, Xylem may destroy the volume.
 func TestModel(t *testing.T) {
 	for name, v := range map[string]variant{
-		"two claims":                             {next: Next, claims: true, forced: true},
-		"a restored host":                        {next: Next, restores: true},
-		"an admin who changes the copy's policy": {next: Next, policies: true},
+		"two claims":                             {next: NextCopyStep, claims: true, forced: true},
+		"a restored host":                        {next: NextCopyStep, restores: true},
+		"an admin who changes the copy's policy": {next: NextCopyStep, policies: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := (&search{variant: v}).run()
@@ -762,16 +762,16 @@ func TestModelWithoutSafeguard(t *testing.T) {
 		variant
 		found string
 	}{
-		"root_pv ignores the records of copies":         {variant{next: Next, ignoresRecords: true}, destroyedInUse},
-		"Reduce drops a record without proof":           {variant{next: Next, unprovenDrop: true}, destroyedInUse},
-		"Ensure and Reduce run concurrently":            {variant{next: Next, unlocked: true}, destroyedInUse},
+		"root_pv ignores the records of copies":         {variant{next: NextCopyStep, ignoresRecords: true}, destroyedInUse},
+		"Reduce drops a record without proof":           {variant{next: NextCopyStep, unprovenDrop: true}, destroyedInUse},
+		"Ensure and Reduce run concurrently":            {variant{next: NextCopyStep, unlocked: true}, destroyedInUse},
 		"the claim is created before the record":        {variant{next: claimFirst}, destroyedInUse},
 		"the PV is deleted before the claim":            {variant{next: volumeFirst}, "an obsolete claim remains"},
 		"a Lost claim is kept":                          {variant{next: keepLost, forced: true}, "a Pod neither runs nor reports why it has no copy"},
 		"a record is added only while the PV is needed": {variant{next: recordNeeded, restores: true}, destroyedInUse},
 		"a record that is over is kept":                 {variant{next: keepRecord}, "a record without a copy remains"},
 		"the claim is deleted before the policy is set": {variant{next: claimBeforePolicy, policies: true, unprovenPolicy: true}, destroyedThroughCopy},
-		"the claim's PV is not read live":               {variant{next: Next, policies: true, unprovenPolicy: true}, destroyedThroughCopy},
+		"the claim's PV is not read live":               {variant{next: NextCopyStep, policies: true, unprovenPolicy: true}, destroyedThroughCopy},
 		"the policy is not set back":                    {variant{next: keepPolicy, policies: true}, "a PV with policy Delete remains"},
 		"a record is dropped while the PV is bound":     {variant{next: dropEarly}, "automatic steps repeat forever"},
 	} {
@@ -792,15 +792,15 @@ const destroyedThroughCopy = "the member may destroy the volume through its copy
 const destroyedInUse = "the volume is destroyed although a member has a copy"
 
 func claimFirst(o Observed) (Step, *mirror.Refusal) {
-	step, refusal := Next(o)
-	if step == Record && o.Wanted && o.Claim == nil {
+	step, refusal := NextCopyStep(o)
+	if step == Record && o.WantedByPod && o.Claim == nil {
 		return CreateClaim, refusal
 	}
 	return step, refusal
 }
 
 func volumeFirst(o Observed) (Step, *mirror.Refusal) {
-	step, refusal := Next(o)
+	step, refusal := NextCopyStep(o)
 	if step == DeleteClaim && o.Volume != nil {
 		return DeleteVolume, refusal
 	}
@@ -809,7 +809,7 @@ func volumeFirst(o Observed) (Step, *mirror.Refusal) {
 
 // keepPolicy does not set the PV to Retain, and continues with the other steps.
 func keepPolicy(o Observed) (Step, *mirror.Refusal) {
-	step, refusal := Next(o)
+	step, refusal := NextCopyStep(o)
 	if step == SetRetain {
 		return None, nil
 	}
@@ -817,11 +817,11 @@ func keepPolicy(o Observed) (Step, *mirror.Refusal) {
 }
 
 func claimBeforePolicy(o Observed) (Step, *mirror.Refusal) {
-	step, refusal := Next(o)
+	step, refusal := NextCopyStep(o)
 	if step == SetRetain && o.Claim != nil {
 		o.Volume = o.Volume.DeepCopy()
 		o.Volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-		return Next(o)
+		return NextCopyStep(o)
 	}
 	return step, refusal
 }
@@ -830,20 +830,20 @@ func keepLost(o Observed) (Step, *mirror.Refusal) {
 	if o.Claim != nil && o.Claim.Status.Phase == corev1.ClaimLost {
 		return None, nil
 	}
-	return Next(o)
+	return NextCopyStep(o)
 }
 
 func recordNeeded(o Observed) (Step, *mirror.Refusal) {
-	step, refusal := Next(o)
-	if claim, claimed := o.claimStamp(); step == Record && claimed && !copies.Needed(o.Host, claim) {
-		o.Host = hostpv.WithCopyIn(o.Host, o.Place.ClusterID)
-		return Next(o)
+	step, refusal := NextCopyStep(o)
+	if claim, claimed := o.claimCopyStamp(); step == Record && claimed && !copies.IsCopyNeeded(o.Host, claim) {
+		o.Host = hostpv.VolumeWithCopyIn(o.Host, o.Place.ClusterID)
+		return NextCopyStep(o)
 	}
 	return step, refusal
 }
 
 func keepRecord(o Observed) (Step, *mirror.Refusal) {
-	step, refusal := Next(o)
+	step, refusal := NextCopyStep(o)
 	if step == DropRecord {
 		return None, refusal
 	}
@@ -851,8 +851,8 @@ func keepRecord(o Observed) (Step, *mirror.Refusal) {
 }
 
 func dropEarly(o Observed) (Step, *mirror.Refusal) {
-	step, refusal := Next(o)
-	if step == None && !o.Wanted && o.Host != nil && o.Claim == nil && o.Volume == nil && o.recorded() {
+	step, refusal := NextCopyStep(o)
+	if step == None && !o.WantedByPod && o.Host != nil && o.Claim == nil && o.Volume == nil && o.isCopyRecorded() {
 		return DropRecord, refusal
 	}
 	return step, refusal

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// namePrefix is the prefix of the names of copies' PVs. The member's policy requires it, so that a
+	// copyNamePrefix is the prefix of the names of copies' PVs. The member's policy requires it, so that a
 	// copy never has a name that a provisioner chooses.
-	namePrefix = "xylem-copy-"
-	// nameBytes is the length of the digest in these names.
-	nameBytes = 16
+	copyNamePrefix = "xylem-copy-"
+	// copyNameBytes is the length of the digest in these names.
+	copyNameBytes = 16
 )
 
-// Name returns the name of the PV that is the copy of a host PV's volume.
-func Name(hostID string, host *corev1.PersistentVolume) string {
+// CopyVolumeName returns the name of the PV that is the copy of a host PV's volume.
+func CopyVolumeName(hostID string, host *corev1.PersistentVolume) string {
 	sum := sha256.Sum256([]byte(hostID + "/" + host.Spec.CSI.VolumeHandle))
-	return namePrefix + hex.EncodeToString(sum[:nameBytes])
+	return copyNamePrefix + hex.EncodeToString(sum[:copyNameBytes])
 }
 
-func (o Observed) stamp(obj metav1.Object) {
-	mirror.VolumeCopy{HostID: o.Place.HostID, Volume: o.Host.Name, UID: o.Host.UID, Claim: o.Host.Spec.ClaimRef.UID}.Stamp(obj)
+func (o Observed) stampCopy(obj metav1.Object) {
+	mirror.VolumeCopy{HostID: o.Place.HostID, Volume: o.Host.Name, VolumeUID: o.Host.UID, ClaimUID: o.Host.Spec.ClaimRef.UID}.StampCopy(obj)
 }
 
-// claim returns the copy's claim.
-func (o Observed) claim() *corev1.PersistentVolumeClaim {
+// newCopyClaim returns the copy's claim.
+func (o Observed) newCopyClaim() *corev1.PersistentVolumeClaim {
 	ref, spec := o.Host.Spec.ClaimRef, o.Host.Spec.DeepCopy()
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name},
@@ -42,27 +42,27 @@ func (o Observed) claim() *corev1.PersistentVolumeClaim {
 			AccessModes:      spec.AccessModes,
 			VolumeMode:       spec.VolumeMode,
 			StorageClassName: ptr.To(o.MemberClass.Name),
-			VolumeName:       Name(o.Place.HostID, o.Host),
+			VolumeName:       CopyVolumeName(o.Place.HostID, o.Host),
 			Resources:        corev1.VolumeResourceRequirements{Requests: spec.Capacity},
 		},
 	}
-	o.stamp(claim)
+	o.stampCopy(claim)
 	return claim
 }
 
-// volume returns the copy's PV, or why it cannot be created. Driver, handle and attributes are the
+// newCopyVolume returns the copy's PV, or why it cannot be created. Driver, handle and attributes are the
 // owner's. Mount options and Secrets are those of the member's class.
-func (o Observed) volume() (*corev1.PersistentVolume, *mirror.Refusal) {
-	source, ok := hostpv.SharedSource(o.Host)
+func (o Observed) newCopyVolume() (*corev1.PersistentVolume, *mirror.Refusal) {
+	source, ok := hostpv.SharedVolumeSource(o.Host)
 	if !ok {
-		return nil, mirror.Refuse(v1alpha1.ReasonBackendMismatch, "volume %q does not record the source that a copy in member %q needs. Use another claim", o.Host.Name, o.Place.Registration)
+		return nil, mirror.NewRefusal(v1alpha1.ReasonBackendMismatch, "volume %q does not record the source that a copy in member %q needs. Use another claim", o.Host.Name, o.Place.Registration)
 	}
-	if refusal := o.setSecrets(source); refusal != nil {
+	if refusal := o.setSecretRefs(source); refusal != nil {
 		return nil, refusal
 	}
 	ref, spec := o.Host.Spec.ClaimRef, o.Host.Spec.DeepCopy()
 	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: Name(o.Place.HostID, o.Host)},
+		ObjectMeta: metav1.ObjectMeta{Name: CopyVolumeName(o.Place.HostID, o.Host)},
 		Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: source},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
@@ -77,7 +77,7 @@ func (o Observed) volume() (*corev1.PersistentVolume, *mirror.Refusal) {
 	if o.Claim != nil {
 		pv.Spec.ClaimRef.UID = o.Claim.UID
 	}
-	o.stamp(pv)
+	o.stampCopy(pv)
 	return pv, nil
 }
 
@@ -85,24 +85,24 @@ func (o Observed) volume() (*corev1.PersistentVolume, *mirror.Refusal) {
 // (https://kubernetes-csi.github.io/docs/secrets-and-credentials-storage-class.html). The suffixes
 // are -name and -namespace.
 const (
-	controllerPublish = "csi.storage.k8s.io/controller-publish-secret"
-	nodeStage         = "csi.storage.k8s.io/node-stage-secret"
-	nodePublish       = "csi.storage.k8s.io/node-publish-secret"
+	controllerPublishSecret = "csi.storage.k8s.io/controller-publish-secret"
+	nodeStageSecret         = "csi.storage.k8s.io/node-stage-secret"
+	nodePublishSecret       = "csi.storage.k8s.io/node-publish-secret"
 )
 
-// setSecrets sets the references to the Secrets that the member's class names.
-func (o Observed) setSecrets(source *corev1.CSIPersistentVolumeSource) *mirror.Refusal {
+// setSecretRefs sets the references to the Secrets that the member's class names.
+func (o Observed) setSecretRefs(source *corev1.CSIPersistentVolumeSource) *mirror.Refusal {
 	for prefix, target := range map[string]**corev1.SecretReference{
-		controllerPublish: &source.ControllerPublishSecretRef,
-		nodeStage:         &source.NodeStageSecretRef,
-		nodePublish:       &source.NodePublishSecretRef,
+		controllerPublishSecret: &source.ControllerPublishSecretRef,
+		nodeStageSecret:         &source.NodeStageSecretRef,
+		nodePublishSecret:       &source.NodePublishSecretRef,
 	} {
-		name, namespace := o.resolved(prefix+"-name"), o.resolved(prefix+"-namespace")
+		name, namespace := o.resolveParameter(prefix+"-name"), o.resolveParameter(prefix+"-namespace")
 		if name == "" && namespace == "" {
 			continue
 		}
 		if strings.Contains(name+namespace, "$") {
-			return mirror.Refuse(v1alpha1.ReasonBackendMismatch, "class %q in member %q names a Secret (%s) with a template that depends on the volume, so Xylem cannot create a copy of volume %q in that member. In spec.storage.shared, list a class that names existing Secrets",
+			return mirror.NewRefusal(v1alpha1.ReasonBackendMismatch, "class %q in member %q names a Secret (%s) with a template that depends on the volume, so Xylem cannot create a copy of volume %q in that member. In spec.storage.shared, list a class that names existing Secrets",
 				o.MemberClass.Name, o.Place.Registration, prefix, o.Host.Name)
 		}
 		*target = &corev1.SecretReference{Name: name, Namespace: namespace}
@@ -110,9 +110,9 @@ func (o Observed) setSecrets(source *corev1.CSIPersistentVolumeSource) *mirror.R
 	return nil
 }
 
-// resolved returns a parameter of the member's class, with the templates for the claim's name and
+// resolveParameter returns a parameter of the member's class, with the templates for the claim's name and
 // namespace resolved.
-func (o Observed) resolved(parameter string) string {
+func (o Observed) resolveParameter(parameter string) string {
 	ref := o.Host.Spec.ClaimRef
 	return strings.NewReplacer("${pvc.name}", ref.Name, "${pvc.namespace}", ref.Namespace).Replace(o.MemberClass.Parameters[parameter])
 }

@@ -29,10 +29,10 @@ func TestClaim(t *testing.T) {
 		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 		VolumeMode:       ptr.To(corev1.PersistentVolumeFilesystem),
 		StorageClassName: ptr.To("nfs"),
-		VolumeName:       Name("host-id", o.Host),
+		VolumeName:       CopyVolumeName("host-id", o.Host),
 		Resources:        corev1.VolumeResourceRequirements{Requests: o.Host.Spec.Capacity},
 	}}
-	if diff := cmp.Diff(want, o.claim()); diff != "" {
+	if diff := cmp.Diff(want, o.newCopyClaim()); diff != "" {
 		t.Errorf("claim (-want +got):\n%s", diff)
 	}
 }
@@ -42,7 +42,7 @@ func TestVolume(t *testing.T) {
 	o.Host.Spec.CSI.ReadOnly, o.Host.Spec.CSI.FSType = true, "ext4"
 	o.Host.Spec.MountOptions = []string{"of-the-owner"}
 	o.MemberClass.MountOptions = []string{"nfsvers=4.2"}
-	want := &corev1.PersistentVolume{ObjectMeta: stamps("", Name("host-id", o.Host)), Spec: corev1.PersistentVolumeSpec{
+	want := &corev1.PersistentVolume{ObjectMeta: stamps("", CopyVolumeName("host-id", o.Host)), Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 			Driver: driver, VolumeHandle: "filer#export-1", ReadOnly: true, FSType: "ext4", VolumeAttributes: map[string]string{"share": "/export/1"},
 		}},
@@ -54,14 +54,14 @@ func TestVolume(t *testing.T) {
 		MountOptions:                  []string{"nfsvers=4.2"},
 		ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "copy-uid"},
 	}}
-	got, refusal := o.volume()
+	got, refusal := o.newCopyVolume()
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("PV (-want +got):\n%s", diff)
 	}
-	if stamp, ours := mirror.VolumeCopyIn("host-id", got); !ours || stamp.Claim != "claim-1" {
+	if stamp, ours := mirror.VolumeCopyFromHost("host-id", got); !ours || stamp.ClaimUID != "claim-1" {
 		t.Errorf("the PV's stamp is %v, set by this host: %t", stamp, ours)
 	}
 }
@@ -71,13 +71,13 @@ func TestName(t *testing.T) {
 	host, other := sharedPV(), sharedPV()
 	other.Spec.CSI.VolumeHandle = "id38/pvc-2"
 	names := map[string]bool{}
-	for _, name := range []string{Name("host-id", host), Name("another", host), Name("host-id", other)} {
+	for _, name := range []string{CopyVolumeName("host-id", host), CopyVolumeName("another", host), CopyVolumeName("host-id", other)} {
 		names[name] = true
-		if !strings.HasPrefix(name, namePrefix) || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		if !strings.HasPrefix(name, copyNamePrefix) || len(validation.IsDNS1123Subdomain(name)) > 0 {
 			t.Errorf("%q is not a valid name of a copy", name)
 		}
 	}
-	if len(names) != 3 || Name("host-id", host) != Name("host-id", sharedPV()) {
+	if len(names) != 3 || CopyVolumeName("host-id", host) != CopyVolumeName("host-id", sharedPV()) {
 		t.Errorf("the names %v are not unique, or not deterministic", names)
 	}
 }
@@ -91,19 +91,19 @@ func TestSecrets(t *testing.T) {
 	}{
 		"no Secrets": {nil, secrets{}, false},
 		"fixed names": {map[string]string{
-			controllerPublish + "-name": "a", controllerPublish + "-namespace": "storage",
-			nodeStage + "-name": "b", nodeStage + "-namespace": "storage",
-			nodePublish + "-name": "c", nodePublish + "-namespace": "storage",
+			controllerPublishSecret + "-name": "a", controllerPublishSecret + "-namespace": "storage",
+			nodeStageSecret + "-name": "b", nodeStageSecret + "-namespace": "storage",
+			nodePublishSecret + "-name": "c", nodePublishSecret + "-namespace": "storage",
 		}, secrets{&corev1.SecretReference{Name: "a", Namespace: "storage"}, &corev1.SecretReference{Name: "b", Namespace: "storage"}, &corev1.SecretReference{Name: "c", Namespace: "storage"}}, false},
-		"templates with the claim's name and namespace": {map[string]string{nodeStage + "-name": "key-${pvc.name}", nodeStage + "-namespace": "${pvc.namespace}"},
+		"templates with the claim's name and namespace": {map[string]string{nodeStageSecret + "-name": "key-${pvc.name}", nodeStageSecret + "-namespace": "${pvc.namespace}"},
 			secrets{stage: &corev1.SecretReference{Name: "key-data", Namespace: "shop"}}, false},
-		"a template with the PV's name":          {map[string]string{nodeStage + "-name": "${pv.name}", nodeStage + "-namespace": "storage"}, secrets{}, true},
-		"a template with an annotation":          {map[string]string{nodePublish + "-name": "${pvc.annotations['team']}", nodePublish + "-namespace": "storage"}, secrets{}, true},
-		"a template in the namespace":            {map[string]string{controllerPublish + "-name": "a", controllerPublish + "-namespace": "${pv.name}"}, secrets{}, true},
+		"a template with the PV's name":          {map[string]string{nodeStageSecret + "-name": "${pv.name}", nodeStageSecret + "-namespace": "storage"}, secrets{}, true},
+		"a template with an annotation":          {map[string]string{nodePublishSecret + "-name": "${pvc.annotations['team']}", nodePublishSecret + "-namespace": "storage"}, secrets{}, true},
+		"a template in the namespace":            {map[string]string{controllerPublishSecret + "-name": "a", controllerPublishSecret + "-namespace": "${pv.name}"}, secrets{}, true},
 		"the provisioner's Secret is not copied": {map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "admin", "csi.storage.k8s.io/provisioner-secret-namespace": "storage"}, secrets{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pv, refusal := seen(withClaim, parameters(tc.parameters)).volume()
+			pv, refusal := seen(withClaim, parameters(tc.parameters)).newCopyVolume()
 			if tc.refused {
 				if refusal == nil || refusal.Reason != v1alpha1.ReasonBackendMismatch {
 					t.Errorf("got %v, want a refusal", refusal)

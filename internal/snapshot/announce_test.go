@@ -19,21 +19,21 @@ func TestAnnounce(t *testing.T) {
 	c := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
 	s := &Observed{Root: &snapshotv1.VolumeSnapshot{}, Host: &snapshotv1.VolumeSnapshotContent{}}
 	s.Host.UID = "content-uid"
-	lost := mirror.Refuse(v1alpha1.ReasonSnapshotLost, "the snapshot is gone")
+	lost := mirror.NewRefusal(v1alpha1.ReasonSnapshotLost, "the snapshot is gone")
 	recorder := events.NewFakeRecorder(10)
-	announced := func(told *news.News, problem *mirror.Refusal, want int) time.Duration {
+	announced := func(told *news.StateMemory, problem *mirror.Refusal, want int) time.Duration {
 		t.Helper()
-		again := s.Announce(recorder, told, problem)
+		again := s.EmitProblemEvent(recorder, told, problem)
 		if got := len(recorder.Events); got != want {
 			t.Errorf("%d events, want %d", got, want)
 		}
 		return again
 	}
 	told := news.New(c)
-	if again := announced(told, lost, 1); again != news.Again {
-		t.Errorf("the next event is due after %s, want %s", again, news.Again)
+	if again := announced(told, lost, 1); again != news.RepeatInterval {
+		t.Errorf("the next event is due after %s, want %s", again, news.RepeatInterval)
 	}
-	c.SetTime(c.Now().Add(news.Again - time.Minute))
+	c.SetTime(c.Now().Add(news.RepeatInterval - time.Minute))
 	if again := announced(told, lost, 1); again != time.Minute {
 		t.Errorf("the next event is due after %s, want a minute", again)
 	}

@@ -46,124 +46,124 @@ type Observed struct {
 	Content, OtherContent *snapshotv1.VolumeSnapshotContent
 	// NameTaken means that a foreign object has the name of Leaf, and Earlier that the leaf of an
 	// earlier root has it.
-	NameTaken, Earlier bool
-	// Unstamped means that the leaf that Host records, or that Content was created for, exists, but
+	NameTaken, EarlierLeafExists bool
+	// LeafLostStamp means that the leaf that Host records, or that Content was created for, exists, but
 	// somebody removed or changed its stamp.
-	Unstamped bool
+	LeafLostStamp bool
 	// Class is the member's class. Unmet explains why the member cannot take the snapshot yet, for
 	// example because it lacks the class or the leaf claim.
 	Class string
 	Unmet *mirror.Refusal
 	// Disk is the driver's handle of the disk that the claim has now, while the snapshot has no leaf.
 	Disk string
-	// Needs names the claims that will be restored from a snapshot that must be destroyed.
-	Needs []string
+	// ClaimsToRestore names the claims that will be restored from a snapshot that must be destroyed.
+	ClaimsToRestore []string
 	// Silent is set if the snapshot has been waiting for the member's snapshot-controller or
-	// csi-snapshotter, or until an earlier root's leaf is gone, for a long time. SilentIn is how long to
+	// csi-snapshotter, or until an earlier root's leaf is gone, for a long time. SilenceDueIn is how long to
 	// wait until this must be checked, or 0. Only leaf_snapshot observes them.
 	Silent   *mirror.Refusal
-	SilentIn time.Duration
+	SilenceDueIn time.Duration
 }
 
-// Record returns the host content's record of the leaves.
-func (s *Observed) Record() mirrorsnapshot.Record {
+// LeafRecord returns the host content's record of the leaves.
+func (s *Observed) LeafRecord() mirrorsnapshot.ContentRecord {
 	if s.Host == nil {
-		return mirrorsnapshot.Record{}
+		return mirrorsnapshot.ContentRecord{}
 	}
-	return mirrorsnapshot.RecordOf(s.Host)
+	return mirrorsnapshot.ContentRecordOf(s.Host)
 }
 
-// Replaced reports whether a leaf content represents a different snapshot than the one recorded on
+// RepresentsOtherSnapshot reports whether a leaf content represents a different snapshot than the one recorded on
 // Host: it was re-created for a different snapshot, a user changed its handle, or the snapshot is of
 // another disk.
-func (s *Observed) Replaced(content *snapshotv1.VolumeSnapshotContent) bool {
-	record := s.Record()
-	return record.Content != "" && content.UID != record.Content && !s.Recreated(content) || !record.Names(content) || !record.TakenOf(content)
+func (s *Observed) RepresentsOtherSnapshot(content *snapshotv1.VolumeSnapshotContent) bool {
+	record := s.LeafRecord()
+	return record.Content != "" && content.UID != record.Content && !s.IsRecreatedContent(content) || !record.MatchesHandleOf(content) || !record.MatchesDiskOf(content)
 }
 
-// Recreated reports whether content still represents the recorded snapshot, under a new UID. A
+// IsRecreatedContent reports whether content still represents the recorded snapshot, under a new UID. A
 // member's snapshot-controller re-creates a content that a user deleted, and a driver takes only
 // one snapshot per name. If the driver did take another snapshot later, its data differs, which
 // matters while claims may be restored from it.
-func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
-	record := s.Record()
-	if s.Leaf == nil || s.Leaf.UID != record.Snapshot || record.Handle == "" || mirrorsnapshot.HandleOf(content) != record.Handle {
+func (s *Observed) IsRecreatedContent(content *snapshotv1.VolumeSnapshotContent) bool {
+	record := s.LeafRecord()
+	if s.Leaf == nil || s.Leaf.UID != record.Snapshot || record.Handle == "" || mirrorsnapshot.SnapshotHandleOf(content) != record.Handle {
 		return false
 	}
-	ends := s.Host.DeletionTimestamp != nil && s.RootEnded()
+	ends := s.Host.DeletionTimestamp != nil && s.HasRootEnded()
 	return ends || s.Host.Status != nil && s.Host.Status.CreationTime != nil && ptr.Equal(s.Host.Status.CreationTime, content.Status.CreationTime)
 }
 
-// RootEnded reports whether the host's VolumeSnapshot was deleted or is being deleted, which cannot
+// HasRootEnded reports whether the host's VolumeSnapshot was deleted or is being deleted, which cannot
 // be undone.
-func (s *Observed) RootEnded() bool { return s.Root == nil || s.Root.DeletionTimestamp != nil }
+func (s *Observed) HasRootEnded() bool { return s.Root == nil || s.Root.DeletionTimestamp != nil }
 
-// Stamped reports whether the leaf content has this snapshot's stamp and records the member's
+// IsContentStamped reports whether the leaf content has this snapshot's stamp and records the member's
 // policy.
-func (s *Observed) Stamped() bool {
-	return s.Origin.On(s.Content) && mirrorsnapshot.Policy(s.Content) != ""
+func (s *Observed) IsContentStamped() bool {
+	return s.Origin.IsStampedOn(s.Content) && mirrorsnapshot.MemberDeletionPolicy(s.Content) != ""
 }
 
 // SecuredContent returns the leaf content with the stamp and policy Retain added, or nil if the
 // content already has both.
 func (s *Observed) SecuredContent() *snapshotv1.VolumeSnapshotContent {
-	return mirrorsnapshot.Secured(s.Content, s.Origin)
+	return mirrorsnapshot.SecuredContent(s.Content, s.Origin)
 }
 
-// Destroys reports whether the snapshot must be destroyed: both policies are Delete, and the
+// MustDestroySnapshot reports whether the snapshot must be destroyed: both policies are Delete, and the
 // snapshot-controller has announced that the VolumeSnapshot is being deleted. An unstamped content
 // must be stamped first.
-func (s *Observed) Destroys() bool {
-	return s.Host.DeletionTimestamp != nil && mirrorsnapshot.Announced(s.Host) && s.Host.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&
-		(s.Content == nil || !s.Stamped() || mirrorsnapshot.Policy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)
+func (s *Observed) MustDestroySnapshot() bool {
+	return s.Host.DeletionTimestamp != nil && mirrorsnapshot.IsSnapshotBeingDeleted(s.Host) && s.Host.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&
+		(s.Content == nil || !s.IsContentStamped() || mirrorsnapshot.MemberDeletionPolicy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)
 }
 
-// Recorded reports whether the leaf content and its driver's handle are recorded on the host
+// IsContentRecorded reports whether the leaf content and its driver's handle are recorded on the host
 // content.
-func (s *Observed) Recorded() bool {
-	record := s.Record()
-	return record.Content == s.Content.UID && record.Handle == mirrorsnapshot.HandleOf(s.Content)
+func (s *Observed) IsContentRecorded() bool {
+	record := s.LeafRecord()
+	return record.Content == s.Content.UID && record.Handle == mirrorsnapshot.SnapshotHandleOf(s.Content)
 }
 
-// Ready reports whether the host content is ready to use.
-func (s *Observed) Ready() bool {
+// IsHostContentReady reports whether the host content is ready to use.
+func (s *Observed) IsHostContentReady() bool {
 	return s.Host.Status != nil && ptr.Deref(s.Host.Status.ReadyToUse, false)
 }
 
-// Status returns the status for the host content: the problem if there is one, or else the member's
+// DesiredHostStatus returns the status for the host content: the problem if there is one, or else the member's
 // status.
-func (s *Observed) Status(problem *mirror.Refusal, now time.Time) *snapshotv1.VolumeSnapshotContentStatus {
+func (s *Observed) DesiredHostStatus(problem *mirror.Refusal, now time.Time) *snapshotv1.VolumeSnapshotContentStatus {
 	switch {
 	case problem != nil:
-		status := mirrorsnapshot.Failed(s.Host, problem, now)
-		if len(s.Needs) > 0 && s.Content != nil {
-			status.ReadyToUse = mirrorsnapshot.Mirrored(s.Host, s.Content, s.Member).ReadyToUse // claims will be restored from it
+		status := mirrorsnapshot.FailedStatus(s.Host, problem, now)
+		if len(s.ClaimsToRestore) > 0 && s.Content != nil {
+			status.ReadyToUse = mirrorsnapshot.MirroredStatus(s.Host, s.Content, s.Member).ReadyToUse // claims will be restored from it
 		}
 		return status
-	case s.Content != nil && s.Stamped():
-		return mirrorsnapshot.Mirrored(s.Host, s.Content, s.Member)
+	case s.Content != nil && s.IsContentStamped():
+		return mirrorsnapshot.MirroredStatus(s.Host, s.Content, s.Member)
 	case s.Leaf != nil && s.Content == nil:
-		return mirrorsnapshot.Unanswered(s.Host, s.Leaf)
+		return mirrorsnapshot.StatusWithoutContent(s.Host, s.Leaf)
 	}
-	return mirrorsnapshot.Waiting(s.Host)
+	return mirrorsnapshot.WaitingStatus(s.Host)
 }
 
-// ClaimOf returns the name of a VolumeSnapshot's source claim, or an empty name.
-func ClaimOf(root *snapshotv1.VolumeSnapshot) types.NamespacedName {
+// SourceClaimKey returns the name of a VolumeSnapshot's source claim, or an empty name.
+func SourceClaimKey(root *snapshotv1.VolumeSnapshot) types.NamespacedName {
 	if root == nil {
 		return types.NamespacedName{}
 	}
 	return types.NamespacedName{Namespace: root.Namespace, Name: ptr.Deref(root.Spec.Source.PersistentVolumeClaimName, "")}
 }
 
-// Released reports whether Xylem no longer acts on the snapshot in the member, because an admin
+// IsSnapshotReleased reports whether Xylem no longer acts on the snapshot in the member, because an admin
 // abandoned the snapshot or the member was deregistered.
-func (s *Observed) Released() bool {
-	return mirrorsnapshot.Abandoned(s.Host) || mirrorsnapshot.Gone(s.Host) && s.Member.Registration == ""
+func (s *Observed) IsSnapshotReleased() bool {
+	return mirrorsnapshot.IsAbandonedSnapshot(s.Host) || mirrorsnapshot.IsClusterGone(s.Host) && s.Member.Registration == ""
 }
 
-// Counted adds a host content to its registration's counts.
-func Counted(content *snapshotv1.VolumeSnapshotContent, counts *v1alpha1.SnapshotCounts) {
+// CountSnapshot adds a host content to its registration's counts.
+func CountSnapshot(content *snapshotv1.VolumeSnapshotContent, counts *v1alpha1.SnapshotCounts) {
 	switch {
 	case content.DeletionTimestamp != nil:
 		counts.Deleting++
@@ -174,8 +174,8 @@ func Counted(content *snapshotv1.VolumeSnapshotContent, counts *v1alpha1.Snapsho
 	}
 }
 
-// Source is a VolumeSnapshot's claim in the host, and the claim's volume.
-type Source struct {
+// SnapshotSource is a VolumeSnapshot's claim in the host, and the claim's volume.
+type SnapshotSource struct {
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
 }

@@ -26,7 +26,7 @@ func TestReplacedByASnapshotOfAnotherDisk(t *testing.T) {
 			metav1.SetMetaDataAnnotation(&s.Host.ObjectMeta, v1alpha1.AnnotationSource, tc.recorded)
 			leaf := &snapshotv1.VolumeSnapshotContent{}
 			leaf.Spec.Source.VolumeHandle = ptr.To(tc.taken)
-			if got := s.Replaced(leaf); got != tc.want {
+			if got := s.RepresentsOtherSnapshot(leaf); got != tc.want {
 				t.Errorf("Replaced() = %t, want %t", got, tc.want)
 			}
 		})

@@ -81,7 +81,7 @@ func TestSilence(t *testing.T) {
 				Leaf:   &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(time.Hour)}},
 			}
 			tc.change(s)
-			got, again := s.Silence(after, now)
+			got, again := s.ObserveSilence(after, now)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Page returns the table in Markdown.
-func (t *Table[S]) Page() string {
+// RenderMarkdown returns the table in Markdown.
+func (t *Table[S]) RenderMarkdown() string {
 	var b strings.Builder
 	for i := range t.Parts {
-		t.Parts[i].write(&b)
+		t.Parts[i].writePart(&b)
 	}
 	b.WriteString("\n## Steps\n\n| Step | What it does | Evidence, or proofs | May report |\n|---|---|---|---|\n")
 	for _, a := range t.Steps {
@@ -23,7 +23,7 @@ func (t *Table[S]) Page() string {
 	return b.String()
 }
 
-func (p *Part[S]) write(b *strings.Builder) {
+func (p *Part[S]) writePart(b *strings.Builder) {
 	heading := "##"
 	if p.Title != "" {
 		fmt.Fprintf(b, "\n## %s\n", p.Title)
@@ -33,16 +33,16 @@ func (p *Part[S]) write(b *strings.Builder) {
 		fmt.Fprintf(b, "\n%s\n", p.Intro)
 	}
 	for i := range p.Sections {
-		p.section(b, heading, &p.Sections[i])
+		p.writeSection(b, heading, &p.Sections[i])
 	}
 }
 
-// section writes a section. If one controller owns all rows, the section names it only once.
-func (p *Part[S]) section(b *strings.Builder, heading string, s *Section[S]) {
+// writeSection writes a section. If one controller owns all rows, the section names it only once.
+func (p *Part[S]) writeSection(b *strings.Builder, heading string, s *Section[S]) {
 	one := !slices.ContainsFunc(s.Rows, func(r Row[S]) bool { return r.Owner != s.Rows[0].Owner })
 	fmt.Fprintf(b, "\n%s %s\n\n", heading, s.Title)
 	var all []string
-	if shared := p.conditions(s.When); len(shared) > 0 {
+	if shared := p.conditionTexts(s.When); len(shared) > 0 {
 		all = append(all, "All rows: "+strings.Join(shared, "; ")+".")
 	}
 	if one && s.Rows[0].Owner != "" {
@@ -58,7 +58,7 @@ func (p *Part[S]) section(b *strings.Builder, heading string, s *Section[S]) {
 	fmt.Fprintf(b, "| %s |\n%s|\n", strings.Join(columns, " | "), strings.Repeat("|---", len(columns)))
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		next, condition := "until "+r.Until, strings.Join(p.conditions(r.When), "; ")
+		next, condition := "until "+r.Until, strings.Join(p.conditionTexts(r.When), "; ")
 		if r.Step != None {
 			next = "**" + string(r.Step) + "**"
 		}
@@ -73,7 +73,7 @@ func (p *Part[S]) section(b *strings.Builder, heading string, s *Section[S]) {
 	}
 }
 
-// conditions returns the texts of facts, except for the condition that the part's title implies.
-func (p *Part[S]) conditions(facts []Fact[S]) []string {
-	return slices.DeleteFunc(texts(facts), func(text string) bool { return text == p.Implied })
+// conditionTexts returns the texts of facts, except for the condition that the part's title implies.
+func (p *Part[S]) conditionTexts(facts []Fact[S]) []string {
+	return slices.DeleteFunc(factTexts(facts), func(text string) bool { return text == p.Implied })
 }

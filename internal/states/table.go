@@ -31,8 +31,8 @@ type Plan struct {
 	Report *mirror.Refusal
 }
 
-// By returns the step if the given controller owns it.
-func (p Plan) By(o Owner) Step {
+// StepOwnedBy returns the step if the given controller owns it.
+func (p Plan) StepOwnedBy(o Owner) Step {
 	if p.Owner != o {
 		return None
 	}
@@ -47,17 +47,17 @@ type Needs struct {
 	Proofs []string
 }
 
-// Nothing returns the needs of a step that does not destroy data and is safe even with a stale
+// NoNeeds returns the needs of a step that does not destroy data and is safe even with a stale
 // cache.
-func Nothing() Needs { return Needs{} }
+func NoNeeds() Needs { return Needs{} }
 
-// Evidence returns the needs of a step that destroys data: a type of package proof, and its proofs.
-func Evidence(kind string, proofs ...string) Needs {
+// EvidenceNeeds returns the needs of a step that destroys data: a type of package proof, and its proofs.
+func EvidenceNeeds(kind string, proofs ...string) Needs {
 	return Needs{Evidence: []string{kind}, Proofs: proofs}
 }
 
-// Proofs returns the needs of a step that does not destroy data.
-func Proofs(names ...string) Needs { return Needs{Proofs: names} }
+// ProofNeeds returns the needs of a step that does not destroy data.
+func ProofNeeds(names ...string) Needs { return Needs{Proofs: names} }
 
 // Action describes a step.
 type Action struct {
@@ -68,8 +68,8 @@ type Action struct {
 	Reasons []string
 }
 
-// Act returns the description of a step.
-func Act(step Step, does string, needs Needs, reasons ...string) Action {
+// NewAction returns the description of a step.
+func NewAction(step Step, does string, needs Needs, reasons ...string) Action {
 	return Action{step, does, needs, reasons}
 }
 
@@ -117,12 +117,12 @@ func (t *Table[S]) Next(s *S) Plan {
 	for i := range t.Parts {
 		for j := range t.Parts[i].Sections {
 			section := &t.Parts[i].Sections[j]
-			if !met(section.When, s) {
+			if !allFactsHold(section.When, s) {
 				continue
 			}
 			for k := range section.Rows {
-				if r := &section.Rows[k]; met(r.When, s) {
-					return t.plan(r, s)
+				if r := &section.Rows[k]; allFactsHold(r.When, s) {
+					return t.planOfRow(r, s)
 				}
 			}
 		}
@@ -130,16 +130,16 @@ func (t *Table[S]) Next(s *S) Plan {
 	return Plan{Phase: t.Otherwise}
 }
 
-func (t *Table[S]) plan(r *Row[S], s *S) Plan {
-	p := Plan{Phase: r.Phase, Step: r.Step, Owner: r.Owner, Needs: t.NeedsOf(r.Step)}
+func (t *Table[S]) planOfRow(r *Row[S], s *S) Plan {
+	p := Plan{Phase: r.Phase, Step: r.Step, Owner: r.Owner, Needs: t.NeedsOfStep(r.Step)}
 	if r.Report != nil {
 		p.Report = r.Report(s)
 	}
 	return p
 }
 
-// NeedsOf returns the needs of a step.
-func (t *Table[S]) NeedsOf(step Step) Needs {
+// NeedsOfStep returns the needs of a step.
+func (t *Table[S]) NeedsOfStep(step Step) Needs {
 	for i := range t.Steps {
 		if t.Steps[i].Step == step {
 			return t.Steps[i].Needs
@@ -148,8 +148,8 @@ func (t *Table[S]) NeedsOf(step Step) Needs {
 	return Needs{}
 }
 
-// ReasonsOf returns the reasons that a controller may report with a step.
-func (t *Table[S]) ReasonsOf(step Step) []string {
+// ReasonsOfStep returns the reasons that a controller may report with a step.
+func (t *Table[S]) ReasonsOfStep(step Step) []string {
 	for i := range t.Steps {
 		if t.Steps[i].Step == step {
 			return t.Steps[i].Reasons
@@ -158,10 +158,10 @@ func (t *Table[S]) ReasonsOf(step Step) []string {
 	return nil
 }
 
-// StepsOf returns the steps of a controller.
-func (t *Table[S]) StepsOf(owner Owner) []Step {
+// StepsOwnedBy returns the steps of a controller.
+func (t *Table[S]) StepsOwnedBy(owner Owner) []Step {
 	var all []Step
-	t.each(func(_ *Section[S], _ int, r *Row[S]) {
+	t.visitRows(func(_ *Section[S], _ int, r *Row[S]) {
 		if r.Owner == owner && r.Step != None && !slices.Contains(all, r.Step) {
 			all = append(all, r.Step)
 		}
@@ -169,13 +169,13 @@ func (t *Table[S]) StepsOf(owner Owner) []Step {
 	return all
 }
 
-// Problems returns the table's mistakes: rows without an owner or a text, rows with both a step and
+// FindProblems returns the table's mistakes: rows without an owner or a text, rows with both a step and
 // a wait or neither, and steps that no row has or that are not described.
-func (t *Table[S]) Problems() []string {
+func (t *Table[S]) FindProblems() []string {
 	var wrong []string
 	used := map[Step]bool{None: true}
 	untold := func(f Fact[S]) bool { return f.text == "" }
-	t.each(func(s *Section[S], i int, r *Row[S]) {
+	t.visitRows(func(s *Section[S], i int, r *Row[S]) {
 		addProblem := func(format string, args ...any) {
 			wrong = append(wrong, fmt.Sprintf("row %d of %q ", i, s.Title)+fmt.Sprintf(format, args...))
 		}
@@ -207,7 +207,7 @@ func (t *Table[S]) Problems() []string {
 	return wrong
 }
 
-func (t *Table[S]) each(visit func(s *Section[S], i int, r *Row[S])) {
+func (t *Table[S]) visitRows(visit func(s *Section[S], i int, r *Row[S])) {
 	for p := range t.Parts {
 		for j := range t.Parts[p].Sections {
 			s := &t.Parts[p].Sections[j]

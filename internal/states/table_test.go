@@ -14,18 +14,18 @@ import (
 type lamp struct{ plugged, on, broken bool }
 
 var (
-	plugged = If("plugged in", "not plugged in", func(l *lamp) bool { return l.plugged })
-	on      = If("on", "off", func(l *lamp) bool { return l.on })
-	broken  = If("broken", "not broken", func(l *lamp) bool { return l.broken })
+	plugged = NewFact("plugged in", "not plugged in", func(l *lamp) bool { return l.plugged })
+	on      = NewFact("on", "off", func(l *lamp) bool { return l.on })
+	broken  = NewFact("broken", "not broken", func(l *lamp) bool { return l.broken })
 )
 
 func lamps() Table[lamp] {
 	return Table[lamp]{
 		Otherwise: "Foreign",
 		Parts: []Part[lamp]{
-			{Title: "Plugged in", Implied: plugged.Text(), Sections: []Section[lamp]{
-				{Title: "It works", When: []Fact[lamp]{plugged, Any(Not(broken), on)}, Rows: []Row[lamp]{
-					{Phase: "Lit", When: []Fact[lamp]{All(plugged, on)}, Owner: "switch", Until: "it is switched off"},
+			{Title: "Plugged in", Implied: plugged.Description(), Sections: []Section[lamp]{
+				{Title: "It works", When: []Fact[lamp]{plugged, AnyFact(NegateFact(broken), on)}, Rows: []Row[lamp]{
+					{Phase: "Lit", When: []Fact[lamp]{AllFacts(plugged, on)}, Owner: "switch", Until: "it is switched off"},
 					{Phase: "Dark", Step: "SwitchOn", Owner: "switch"},
 				}},
 				{Title: "It is broken", When: []Fact[lamp]{plugged}, Rows: []Row[lamp]{
@@ -33,7 +33,7 @@ func lamps() Table[lamp] {
 				}},
 			}},
 		},
-		Steps: []Action{Act("SwitchOn", "switches it on", Nothing()), Act("Replace", "throws it away", Evidence("Broken", "LiveLook"), "Replaced", "NoSpare")},
+		Steps: []Action{NewAction("SwitchOn", "switches it on", NoNeeds()), NewAction("Replace", "throws it away", EvidenceNeeds("Broken", "LiveLook"), "Replaced", "NoSpare")},
 	}
 }
 
@@ -55,18 +55,18 @@ func TestNext(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if got.By(got.Owner) != got.Step || got.By("nobody") != None {
-			t.Errorf("%s: By returns step %q for owner %q, and %q for another controller; want %q and none", name, got.By(got.Owner), got.Owner, got.By("nobody"), got.Step)
+		if got.StepOwnedBy(got.Owner) != got.Step || got.StepOwnedBy("nobody") != None {
+			t.Errorf("%s: By returns step %q for owner %q, and %q for another controller; want %q and none", name, got.StepOwnedBy(got.Owner), got.Owner, got.StepOwnedBy("nobody"), got.Step)
 		}
 	}
-	if got := table.StepsOf("switch"); !slices.Equal(got, []Step{"SwitchOn"}) {
+	if got := table.StepsOwnedBy("switch"); !slices.Equal(got, []Step{"SwitchOn"}) {
 		t.Errorf("steps of the switch: %v, want [SwitchOn]", got)
 	}
 }
 
 func TestPage(t *testing.T) {
 	table := lamps()
-	page := table.Page()
+	page := table.RenderMarkdown()
 	for _, line := range []string{
 		"## Plugged in", "### It works", "All rows: not broken, or on. Controller: switch.",
 		"| Lit | plugged in and on | until it is switched off |  |", "| Dark | otherwise | **SwitchOn** |  |",
@@ -81,22 +81,22 @@ func TestPage(t *testing.T) {
 // TestProblems checks that Problems finds each of these mistakes.
 func TestProblems(t *testing.T) {
 	whole := lamps()
-	if problems := whole.Problems(); len(problems) > 0 {
+	if problems := whole.FindProblems(); len(problems) > 0 {
 		t.Errorf("a correct table has problems: %v", problems)
 	}
 	for want, spoil := range map[string]func(*Table[lamp]){
-		`row 0 of "It works" has a condition without a text`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].When = []Fact[lamp]{Not(Any(broken))} },
+		`row 0 of "It works" has a condition without a text`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].When = []Fact[lamp]{NegateFact(AnyFact(broken))} },
 		`row 1 of "It works" must have either a step or a wait, but has step "" and wait ""`: func(t *Table[lamp]) {
 			t.Parts[0].Sections[0].Rows[1].Step, t.Steps = None, t.Steps[1:]
 		},
 		`row 0 of "It works" must have a phase and an owner, but has phase "Lit" and owner ""`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].Owner = "" },
 		`row 0 of "It is broken" reports without a reason`:                                     func(t *Table[lamp]) { t.Parts[0].Sections[1].Rows[0].Reasons = "" },
-		"no row has step Paint":          func(t *Table[lamp]) { t.Steps = append(t.Steps, Act("Paint", "paints it", Nothing())) },
+		"no row has step Paint":          func(t *Table[lamp]) { t.Steps = append(t.Steps, NewAction("Paint", "paints it", NoNeeds())) },
 		"step SwitchOn is not described": func(t *Table[lamp]) { t.Steps = t.Steps[1:] },
 	} {
 		table := lamps()
 		spoil(&table)
-		if problems := table.Problems(); !slices.Equal(problems, []string{want}) {
+		if problems := table.FindProblems(); !slices.Equal(problems, []string{want}) {
 			t.Errorf("problems %q, want %q", problems, want)
 		}
 	}

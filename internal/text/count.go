@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Count returns a number with a noun in the singular or plural: "1 Pod", "3 classes".
-func Count(n int, name string) string {
+// CountNoun returns a number with a noun in the singular or plural: "1 Pod", "3 classes".
+func CountNoun(n int, name string) string {
 	if n != 1 {
-		name = Plural(name)
+		name = PluralNoun(name)
 	}
 	return strconv.Itoa(n) + " " + name
 }
 
-// Plural returns the plural of a noun.
-func Plural(name string) string {
+// PluralNoun returns the plural of a noun.
+func PluralNoun(name string) string {
 	switch {
 	case strings.HasSuffix(name, "s"), strings.HasSuffix(name, "x"), strings.HasSuffix(name, "ch"):
 		return name + "es"

@@ -10,7 +10,7 @@ func TestCount(t *testing.T) {
 		"0 Pods": {0, "Pod"}, "1 Pod": {1, "Pod"}, "2 Pods": {2, "Pod"}, "1 class": {1, "class"}, "3 classes": {3, "class"},
 		"2 policies": {2, "policy"}, "2 days": {2, "day"},
 	} {
-		if got := Count(tc.n, tc.name); got != want {
+		if got := CountNoun(tc.n, tc.name); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -2,23 +2,23 @@ package text
 
 import "strings"
 
-// Nearest returns the known word that is closest to a misspelled word by edit distance, or "" if
+// NearestWord returns the known word that is closest to a misspelled word by edit distance, or "" if
 // none is close. It ignores case.
-func Nearest(word string, known []string) string {
+func NearestWord(word string, known []string) string {
 	// Up to a third of the name may differ. The part before a slash is a common prefix and does not
 	// count.
 	name := word[strings.LastIndex(word, "/")+1:]
 	best, nearest := len(name)/3+1, ""
 	for _, k := range known {
-		if d := edits(strings.ToLower(word), strings.ToLower(k)); d < best {
+		if d := editDistance(strings.ToLower(word), strings.ToLower(k)); d < best {
 			best, nearest = d, k
 		}
 	}
 	return nearest
 }
 
-// edits returns the Levenshtein distance in bytes.
-func edits(a, b string) int {
+// editDistance returns the Levenshtein distance in bytes.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -8,7 +8,7 @@ func TestNearest(t *testing.T) {
 		"xylem.io/memberclass": "xylem.io/member-class", "xylem.io/Release": "xylem.io/release", "xylem.io/provisionning": "xylem.io/provisioning",
 		"xylem.io/size": "", "": "",
 	} {
-		if got := Nearest(word, known); got != want {
+		if got := NearestWord(word, known); got != want {
 			t.Errorf("nearest to %q: %q, want %q", word, got, want)
 		}
 	}

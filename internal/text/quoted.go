@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Quoted returns the names in quotes, separated by commas.
-func Quoted(names ...string) string {
+// QuotedNames returns the names in quotes, separated by commas.
+func QuotedNames(names ...string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
 		quoted[i] = strconv.Quote(name)

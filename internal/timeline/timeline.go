@@ -12,30 +12,30 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Name is the name of a step. The names must not change, because the output of `kubectl xylem why` contains them.
-type Name string
+// StepName is the name of a step. The names must not change, because the output of `kubectl xylem why` contains them.
+type StepName string
 
 // The steps, in order.
 const (
 	// Selected lasts from the claim's creation until the scheduler selects a node for it. If the
 	// scheduler selects nodes repeatedly, the last time counts. Claims that do not wait for a Pod
 	// lack this step.
-	Selected Name = "selected"
+	Selected StepName = "selected"
 	// Placed lasts until Xylem records the member on the claim.
-	Placed Name = "placed"
+	Placed StepName = "placed"
 	// LeafCreated lasts until Xylem creates the leaf claim.
-	LeafCreated Name = "leaf-created"
+	LeafCreated StepName = "leaf-created"
 	// Provisioned lasts until the member's provisioner creates the leaf PV.
-	Provisioned Name = "provisioned"
+	Provisioned StepName = "provisioned"
 	// Mirrored lasts until Xylem creates the host PV.
-	Mirrored Name = "mirrored"
+	Mirrored StepName = "mirrored"
 	// Bound lasts until the host's PV controller binds the claim to the host PV.
-	Bound Name = "bound"
+	Bound StepName = "bound"
 	// PodBound lasts from when the claim is bound, or the Pod is created if that is later, until the
 	// scheduler binds the Pod.
-	PodBound Name = "pod-bound"
+	PodBound StepName = "pod-bound"
 	// PodRunning lasts until all of the Pod's containers have started.
-	PodRunning Name = "pod-running"
+	PodRunning StepName = "pod-running"
 )
 
 // Side is the cluster in which a step takes place.
@@ -61,7 +61,7 @@ type Objects struct {
 
 // Step is one step of a claim, with its start and end.
 type Step struct {
-	Name Name `json:"name"`
+	Name StepName `json:"name"`
 	// Side is the cluster that the step waits for.
 	Side Side `json:"side"`
 	// Start and End have a resolution of one second.
@@ -69,26 +69,26 @@ type Step struct {
 	End   metav1.Time `json:"end"`
 }
 
-// Took returns the duration of the step.
-func (s Step) Took() time.Duration { return s.End.Sub(s.Start.Time) }
+// Duration returns the duration of the step.
+func (s Step) Duration() time.Duration { return s.End.Sub(s.Start.Time) }
 
-// Of returns a claim's known steps, in order.
-func Of(o Objects) []Step {
+// StepsOfClaim returns a claim's known steps, in order.
+func StepsOfClaim(o Objects) []Step {
 	if o.Claim == nil {
 		return nil
 	}
-	created, leafCreated := o.Claim.CreationTimestamp.Time, createdAt(o.LeafClaim)
-	placed := notAfter(WrittenAt(o.Claim, v1alpha1.AnnotationPlacedIn), leafCreated)
-	selected := notAfter(WrittenAt(o.Claim, storagehelpers.AnnSelectedNode), placed, leafCreated)
+	created, leafCreated := o.Claim.CreationTimestamp.Time, creationTimeOf(o.LeafClaim)
+	placed := timeUnlessAfter(AnnotationWrittenAt(o.Claim, v1alpha1.AnnotationPlacedIn), leafCreated)
+	selected := timeUnlessAfter(AnnotationWrittenAt(o.Claim, storagehelpers.AnnSelectedNode), placed, leafCreated)
 	// Without selected-node, Xylem places the claim as soon as it exists.
 	placing := selected
 	if o.Claim.Annotations[storagehelpers.AnnSelectedNode] == "" {
 		placing = created
 	}
-	provisioned, mirrored, bound := createdAt(o.LeafVolume), createdAt(o.Volume), boundAt(o.Volume)
+	provisioned, mirrored, bound := creationTimeOf(o.LeafVolume), creationTimeOf(o.Volume), volumeBoundAt(o.Volume)
 	var podBound, running, scheduling time.Time
 	if o.Pod != nil {
-		podBound, running = scheduledAt(o.Pod), runningSince(o.Pod)
+		podBound, running = podScheduledAt(o.Pod), podRunningSince(o.Pod)
 		scheduling = bound
 		if at := o.Pod.CreationTimestamp.Time; !bound.IsZero() && at.After(bound) {
 			scheduling = at
@@ -96,7 +96,7 @@ func Of(o Objects) []Step {
 	}
 	var steps []Step
 	for _, s := range []struct {
-		name       Name
+		name       StepName
 		side       Side
 		start, end time.Time
 	}{
@@ -118,8 +118,8 @@ func Of(o Objects) []Step {
 	return steps
 }
 
-// FirstPod returns the Pod whose steps count for the claim: the oldest one.
-func FirstPod(pods []*corev1.Pod) *corev1.Pod {
+// OldestPod returns the Pod whose steps count for the claim: the oldest one.
+func OldestPod(pods []*corev1.Pod) *corev1.Pod {
 	var first *corev1.Pod
 	for _, pod := range pods {
 		if pod != nil && (first == nil || pod.CreationTimestamp.Before(&first.CreationTimestamp)) {
@@ -129,7 +129,7 @@ func FirstPod(pods []*corev1.Pod) *corev1.Pod {
 	return first
 }
 
-func createdAt[T any, P interface {
+func creationTimeOf[T any, P interface {
 	*T
 	metav1.Object
 }](object P) time.Time {
@@ -139,9 +139,9 @@ func createdAt[T any, P interface {
 	return object.GetCreationTimestamp().Time
 }
 
-// notAfter drops a time from managedFields that is later than a step that must have followed. In
+// timeUnlessAfter drops a time from managedFields that is later than a step that must have followed. In
 // that case, the same manager has written other fields since then.
-func notAfter(at time.Time, following ...time.Time) time.Time {
+func timeUnlessAfter(at time.Time, following ...time.Time) time.Time {
 	for _, next := range following {
 		if !next.IsZero() && at.After(next) {
 			return time.Time{}
@@ -150,12 +150,12 @@ func notAfter(at time.Time, following ...time.Time) time.Time {
 	return at
 }
 
-// WrittenAt returns when an annotation was written, according to the claim's managedFields. It
+// AnnotationWrittenAt returns when an annotation was written, according to the claim's managedFields. It
 // returns zero if the time is unknown.
-func WrittenAt(claim *corev1.PersistentVolumeClaim, annotation string) time.Time {
+func AnnotationWrittenAt(claim *corev1.PersistentVolumeClaim, annotation string) time.Time {
 	var at time.Time
 	for _, entry := range claim.ManagedFields {
-		if entry.Time == nil || entry.Subresource != "" || !Wrote(entry, annotation) {
+		if entry.Time == nil || entry.Subresource != "" || !WroteAnnotation(entry, annotation) {
 			continue
 		}
 		if at.IsZero() || entry.Time.Time.Before(at) {
@@ -165,8 +165,8 @@ func WrittenAt(claim *corev1.PersistentVolumeClaim, annotation string) time.Time
 	return at
 }
 
-// Wrote reports whether the manager of an entry of managedFields wrote an annotation last.
-func Wrote(entry metav1.ManagedFieldsEntry, annotation string) bool {
+// WroteAnnotation reports whether the manager of an entry of managedFields wrote an annotation last.
+func WroteAnnotation(entry metav1.ManagedFieldsEntry, annotation string) bool {
 	if entry.FieldsV1 == nil {
 		return false
 	}
@@ -182,15 +182,15 @@ func Wrote(entry metav1.ManagedFieldsEntry, annotation string) bool {
 	return owns
 }
 
-// boundAt returns when the volume became Bound.
-func boundAt(pv *corev1.PersistentVolume) time.Time {
+// volumeBoundAt returns when the volume became Bound.
+func volumeBoundAt(pv *corev1.PersistentVolume) time.Time {
 	if pv == nil || pv.Status.Phase != corev1.VolumeBound || pv.Status.LastPhaseTransitionTime == nil {
 		return time.Time{}
 	}
 	return pv.Status.LastPhaseTransitionTime.Time
 }
 
-func scheduledAt(pod *corev1.Pod) time.Time {
+func podScheduledAt(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
 			return c.LastTransitionTime.Time
@@ -199,9 +199,9 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// runningSince returns when the Pod's last container started. It returns zero if a container has
+// podRunningSince returns when the Pod's last container started. It returns zero if a container has
 // not started, or has restarted, because its first start is then unknown.
-func runningSince(pod *corev1.Pod) time.Time {
+func podRunningSince(pod *corev1.Pod) time.Time {
 	var last time.Time
 	if len(pod.Status.ContainerStatuses) < len(pod.Spec.Containers) {
 		return last

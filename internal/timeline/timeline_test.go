@@ -108,7 +108,7 @@ func TestOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := ran()
 			tt.change(o)
-			if diff := cmp.Diff(tt.want, Of(*o)); diff != "" {
+			if diff := cmp.Diff(tt.want, StepsOfClaim(*o)); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 		})
@@ -117,16 +117,16 @@ func TestOf(t *testing.T) {
 
 func TestFirstPod(t *testing.T) {
 	older, newer := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(1)}}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(2)}}
-	if got := FirstPod([]*corev1.Pod{nil, newer, older}); got != older {
+	if got := OldestPod([]*corev1.Pod{nil, newer, older}); got != older {
 		t.Errorf("FirstPod = %v, want the older one", got)
 	}
-	if got := FirstPod(nil); got != nil {
+	if got := OldestPod(nil); got != nil {
 		t.Errorf("FirstPod without Pods = %v, want nil", got)
 	}
 }
 
 func TestTook(t *testing.T) {
-	if got := (Step{Start: at(3), End: at(6)}).Took(); got != 3*time.Second {
+	if got := (Step{Start: at(3), End: at(6)}).Duration(); got != 3*time.Second {
 		t.Errorf("Took = %s, want 3s", got)
 	}
 }

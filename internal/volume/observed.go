@@ -31,15 +31,15 @@ type Observed struct {
 	// Host is the host PV that represents the volume. Earlier lists the host PVs that represent a
 	// leaf PV with the same name but a different UID. It is set only if Host is nil.
 	Host    *corev1.PersistentVolume
-	Earlier []corev1.PersistentVolume
-	// Twin is another host PV, not created by Xylem, that represents the same volume.
-	Twin *corev1.PersistentVolume
+	EarlierHosts []corev1.PersistentVolume
+	// TwinHost is another host PV, not created by Xylem, that represents the same volume.
+	TwinHost *corev1.PersistentVolume
 
 	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded. If the
 	// observation is of a claim that is bound to one of them, Host is nil, and Taken is the host PV that
 	// represents the volume.
 	Imports []corev1.PersistentVolume
-	Taken   *corev1.PersistentVolume
+	TakingHost   *corev1.PersistentVolume
 	// ImportClass is the host class of the first import.
 	ImportClass *storagev1.StorageClass
 
@@ -49,15 +49,15 @@ type Observed struct {
 	// Stamp is Leaf's stamp, if Stamped is set. StampRoot is the claim that it names, or nil if that claim
 	// was deleted.
 	Stamp     mirror.Origin
-	Stamped   bool
+	LeafStamped   bool
 	StampRoot *corev1.PersistentVolumeClaim
 
 	// Root is the host's claim that the volume belongs to: Host's claim or, if Host is nil, the root
 	// of the leaf claim or the leaf PV. Successor is the host's claim with the same namespace and name
 	// but a different UID. It is set only if Root is nil.
 	Root, Successor *corev1.PersistentVolumeClaim
-	// Claim is the root's leaf claim. Origin is Claim's stamp or, if Claim is nil, Leaf's.
-	Claim  *corev1.PersistentVolumeClaim
+	// LeafClaim is the root's leaf claim. Origin is Claim's stamp or, if Claim is nil, Leaf's.
+	LeafClaim  *corev1.PersistentVolumeClaim
 	Origin mirror.Origin
 	// NameOccupiedBy is a leaf claim that belongs to an earlier root with the name of the host PV's claim,
 	// so that no leaf claim can be created for that claim.
@@ -67,32 +67,32 @@ type Observed struct {
 	Holder       *corev1.PersistentVolumeClaim
 	HolderOrigin mirror.Origin
 	HolderRoot   *corev1.PersistentVolumeClaim
-	// LastClaimLost is set if the host may have lost the claim that used the volume last, when the host
+	// LastClaimMayBeLost is set if the host may have lost the claim that used the volume last, when the host
 	// was restored, and Xylem has not set the host PV to Retain for this reason before. The volume may
 	// have newer data than the host knows.
-	LastClaimLost bool
-	// Left is a leaf claim that names the volume, is neither Claim nor Holder, and whose root is
+	LastClaimMayBeLost bool
+	// LeftoverClaim is a leaf claim that names the volume, is neither Claim nor Holder, and whose root is
 	// gone. Only the observation of that leaf claim contains Left.
-	Left *corev1.PersistentVolumeClaim
+	LeftoverClaim *corev1.PersistentVolumeClaim
 
-	// Namesake reports whether the member's object with the name of the root's data source is not the
+	// SourceNameReused reports whether the member's object with the name of the root's data source is not the
 	// one from which the leaf claim was created.
-	Namesake bool
+	SourceNameReused bool
 
 	// Promise is the root's promise, fulfilled or not. It is set only if Host is nil. PromiseLost
 	// reports whether the root is bound to a promise that no longer exists.
 	Promise     *corev1.PersistentVolume
 	PromiseLost bool
-	// NameTaken and SuffixTaken report whether another host PV has the name that Host would have,
+	// PlainNameTaken and SuffixedNameTaken report whether another host PV has the name that Host would have,
 	// without or with the suffix.
-	NameTaken, SuffixTaken bool
-	// Users are the Pods that need the disk of a promise that is released with its last Pod. Unused
+	PlainNameTaken, SuffixedNameTaken bool
+	// PromiseUsers are the Pods that need the disk of a promise that is released with its last Pod. Unused
 	// describes how long such a promise has had no Users.
-	Users  []corev1.Pod
+	PromiseUsers  []corev1.Pod
 	Unused Unused
-	// Restored is set if the leaf claim may come from a backup of the member. RootLost is set if the
+	// MayBeRestored is set if the leaf claim may come from a backup of the member. RootMayBeLost is set if the
 	// leaf claim has no root, and the host may have lost it when the host was restored.
-	Restored, RootLost bool
+	MayBeRestored, RootMayBeLost bool
 
 	// PlacedRegistration is the registration of the other member that the root, or its successor, is placed
 	// in, if any.
@@ -117,20 +117,20 @@ type Observed struct {
 
 // Unused describes how long no Pod has used a promise.
 type Unused struct {
-	// Listed is set if this process has listed the Pods since the promise was marked.
-	Listed bool
-	// For is the time since the mark. Grace is how long Xylem waits until it releases the disk.
-	For, Grace time.Duration
-	// Outdated is set if the promise is marked as being released, and the mark may come from a backup
+	// PodsListed is set if this process has listed the Pods since the promise was marked.
+	PodsListed bool
+	// Duration is the time since the mark. Grace is how long Xylem waits until it releases the disk.
+	Duration, GracePeriod time.Duration
+	// MarkOutdated is set if the promise is marked as being released, and the mark may come from a backup
 	// of the host: since then, Pods that the host has lost may have written to the disk.
-	Outdated bool
+	MarkOutdated bool
 	// Unreadable is why the promise's class, which contains Grace, cannot be read, or nil.
 	Unreadable error
 }
 
-// UnusedSince returns when a promise was marked as unused, or nil. It ignores a value that does
+// PromiseUnusedSince returns when a promise was marked as unused, or nil. It ignores a value that does
 // not parse, because Xylem did not write it.
-func (s *Observed) UnusedSince() *time.Time {
+func (s *Observed) PromiseUnusedSince() *time.Time {
 	at, err := time.Parse(time.RFC3339, s.Host.Annotations[v1alpha1.AnnotationUnusedSince])
 	if err != nil {
 		return nil
@@ -138,103 +138,103 @@ func (s *Observed) UnusedSince() *time.Time {
 	return &at
 }
 
-// Claimed reports whether a leaf claim of this host names the volume.
-func (s *Observed) Claimed() bool {
-	return s.Claim != nil && s.Name != "" && s.Claim.Spec.VolumeName == s.Name
+// NamedByLeafClaim reports whether a leaf claim of this host names the volume.
+func (s *Observed) NamedByLeafClaim() bool {
+	return s.LeafClaim != nil && s.Name != "" && s.LeafClaim.Spec.VolumeName == s.Name
 }
 
-// Held reports whether the leaf PV and its leaf claim refer to each other.
-func (s *Observed) Held() bool { return s.Claimed() && hostpv.HeldBy(s.Leaf, s.Claim) }
+// HeldByLeafClaim reports whether the leaf PV and its leaf claim refer to each other.
+func (s *Observed) HeldByLeafClaim() bool { return s.NamedByLeafClaim() && hostpv.ClaimRefHasUIDOf(s.Leaf, s.LeafClaim) }
 
-// Ours reports whether the leaf PV is related to this host.
-func (s *Observed) Ours() bool { return s.Leaf != nil && (s.Claimed() || s.Holder != nil || s.Stamped) }
+// RelatedToHost reports whether the leaf PV is related to this host.
+func (s *Observed) RelatedToHost() bool { return s.Leaf != nil && (s.NamedByLeafClaim() || s.Holder != nil || s.LeafStamped) }
 
-// Stale returns the leaf claim of a root that was deleted, or nil.
-func (s *Observed) Stale() *corev1.PersistentVolumeClaim {
+// StaleLeafClaim returns the leaf claim of a root that was deleted, or nil.
+func (s *Observed) StaleLeafClaim() *corev1.PersistentVolumeClaim {
 	switch {
-	case s.Left != nil:
-		return s.Left
+	case s.LeftoverClaim != nil:
+		return s.LeftoverClaim
 	case s.Holder != nil && s.HolderRoot == nil:
 		return s.Holder
-	case s.Root == nil && s.Claim != nil:
-		return s.Claim
+	case s.Root == nil && s.LeafClaim != nil:
+		return s.LeafClaim
 	}
 	return nil
 }
 
-// Policy returns the leaf PV's original reclaim policy in the member.
-func (s *Observed) Policy() corev1.PersistentVolumeReclaimPolicy {
+// OriginalReclaimPolicy returns the leaf PV's original reclaim policy in the member.
+func (s *Observed) OriginalReclaimPolicy() corev1.PersistentVolumeReclaimPolicy {
 	return corev1.PersistentVolumeReclaimPolicy(s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy])
 }
 
-// PlacedIn returns the cluster ID of the member where the root, or its successor, is placed.
-func (s *Observed) PlacedIn() string { return s.Named().Annotations[v1alpha1.AnnotationPlacedIn] }
+// PlacedClusterID returns the cluster ID of the member where the root, or its successor, is placed.
+func (s *Observed) PlacedClusterID() string { return s.RootOrSuccessor().Annotations[v1alpha1.AnnotationPlacedIn] }
 
-// HostRoot returns the UID of the claim in the host PV's claimRef, or "".
-func (s *Observed) HostRoot() types.UID {
+// HostClaimRefUID returns the UID of the claim in the host PV's claimRef, or "".
+func (s *Observed) HostClaimRefUID() types.UID {
 	if s.Host == nil || s.Host.Spec.ClaimRef == nil {
 		return ""
 	}
 	return s.Host.Spec.ClaimRef.UID
 }
 
-// Own reports whether the root is, or is about to be, bound to exactly this volume, regardless of
+// BelongsToRoot reports whether the root is, or is about to be, bound to exactly this volume, regardless of
 // its recorded placement.
-func (s *Observed) Own() bool {
+func (s *Observed) BelongsToRoot() bool {
 	switch {
 	case s.Host == nil:
 		return false
 	case s.Root.Spec.VolumeName == "":
-		return s.HostRoot() == s.Root.UID
+		return s.HostClaimRefUID() == s.Root.UID
 	}
 	return s.Root.Spec.VolumeName == s.Host.Name
 }
 
-// Bound reports whether the root and the host PV are bound to each other.
-func (s *Observed) Bound() bool {
-	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.HostRoot() == s.Root.UID
+// BoundToRoot reports whether the root and the host PV are bound to each other.
+func (s *Observed) BoundToRoot() bool {
+	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.HostClaimRefUID() == s.Root.UID
 }
 
-// Destroys reports whether the volume must be destroyed: the host PV's policy is Delete now, and
+// MustBeDestroyed reports whether the volume must be destroyed: the host PV's policy is Delete now, and
 // the member's policy was Delete when the leaf PV was mirrored. A leaf PV without this host's stamp
 // is not the mirrored one. A leaf PV with the stamp of another root is the mirrored one if no claim
 // in the member is bound to it: an admin freed the host PV, and the next claim was deleted before
 // the leaf PV referred to its leaf claim. Xylem keeps an adopted volume in the member if no claim
 // in the host has used the volume, because only the stamp connects it to this host.
-func (s *Observed) Destroys() bool {
-	if s.NeverUsed() || s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+func (s *Observed) MustBeDestroyed() bool {
+	if s.AdoptedNeverUsed() || s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false
 	}
-	return s.Leaf == nil || s.Stamped && s.Policy() == corev1.PersistentVolumeReclaimDelete &&
-		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)
+	return s.Leaf == nil || s.LeafStamped && s.OriginalReclaimPolicy() == corev1.PersistentVolumeReclaimDelete &&
+		(!s.StampedForOtherRoot() || hostpv.IsReleasedOrFailed(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)
 }
 
-// StampedForAnother reports whether the leaf PV has the stamp of a root other than the host PV's
+// StampedForOtherRoot reports whether the leaf PV has the stamp of a root other than the host PV's
 // claim.
-func (s *Observed) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.HostRoot() }
+func (s *Observed) StampedForOtherRoot() bool { return s.LeafStamped && s.Stamp.UID != s.HostClaimRefUID() }
 
-// LastOrigin returns the root that used the volume last, if it is not the host PV's claim: the root of
+// LastOtherOrigin returns the root that used the volume last, if it is not the host PV's claim: the root of
 // the leaf claim that is bound to the volume or, without such a leaf claim, the one in the leaf PV's
 // stamp. It returns false if the host PV's claim used it last, or if no claim has used it.
-func (s *Observed) LastOrigin() (mirror.Origin, bool) {
+func (s *Observed) LastOtherOrigin() (mirror.Origin, bool) {
 	switch {
 	case s.Host == nil:
 		return mirror.Origin{}, false
 	case s.Holder != nil:
 		return s.HolderOrigin, true
-	case s.HostRoot() == "" && s.Held():
+	case s.HostClaimRefUID() == "" && s.HeldByLeafClaim():
 		return s.Origin, true
 	}
-	return s.Stamp, s.StampedForAnother() && !s.NeverUsed()
+	return s.Stamp, s.StampedForOtherRoot() && !s.AdoptedNeverUsed()
 }
 
-// MayDelete reports whether the leaf claim may be deleted: its volume must be destroyed too, or
+// MayDeleteLeafClaim reports whether the leaf claim may be deleted: its volume must be destroyed too, or
 // will outlive it.
-func (s *Observed) MayDelete() bool {
+func (s *Observed) MayDeleteLeafClaim() bool {
 	if s.Recreated != nil {
-		return proof.Outlives(s.Recreated, s.Claim)
+		return proof.OutlivesClaim(s.Recreated, s.LeafClaim)
 	}
-	return s.Destroys() || proof.Retained(s.Leaf)
+	return s.MustBeDestroyed() || proof.IsLeafRetained(s.Leaf)
 }
 
 // MayBeMirrored reports whether the volume of a leaf claim without a root must outlive the leaf
@@ -242,49 +242,49 @@ func (s *Observed) MayDelete() bool {
 // its adoption, it may have been mirrored before the member was restored, or a restore may have
 // removed its root from the host. In the last case, Pods may have written to it since.
 func (s *Observed) MayBeMirrored() bool {
-	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain || hostpv.Consented(s.Leaf, s.Member.HostID) {
+	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain || hostpv.ConsentsToAdoption(s.Leaf, s.Member.HostID) {
 		return true
 	}
-	return s.Held() && (s.Host != nil || len(s.Earlier) > 0 || s.Restored || s.RootLost)
+	return s.HeldByLeafClaim() && (s.Host != nil || len(s.EarlierHosts) > 0 || s.MayBeRestored || s.RootMayBeLost)
 }
 
-// Freed reports whether an admin cleared the host PV's claimRef, so that another claim is, or may
+// FreedByAdmin reports whether an admin cleared the host PV's claimRef, so that another claim is, or may
 // be, bound to the volume. root_pv may have set the leaf PV's policy to Delete before that.
-func (s *Observed) Freed() bool {
+func (s *Observed) FreedByAdmin() bool {
 	if s.Host.Spec.ClaimRef == nil {
 		return s.Host.Status.Phase == corev1.VolumeAvailable
 	}
-	return s.StampedForAnother() && !hostpv.Ended(s.Host) && !hostpv.Releasing(s.Host)
+	return s.StampedForOtherRoot() && !hostpv.IsReleasedOrFailed(s.Host) && !hostpv.IsReleasingDisk(s.Host)
 }
 
-// PromisedHere reports whether the volume may fulfill a promise that is assigned to this member and
+// PromiseAssignedHere reports whether the volume may fulfill a promise that is assigned to this member and
 // that no admin has abandoned.
-func (s *Observed) PromisedHere() bool {
-	return s.Promise != nil && hostpv.IsPromiseIn(s.Promise, s.Member.ClusterID) && !hostpv.Abandoned(s.Promise)
+func (s *Observed) PromiseAssignedHere() bool {
+	return s.Promise != nil && hostpv.IsUnfulfilledPromiseIn(s.Promise, s.Member.ClusterID) && !hostpv.IsAbandonedVolume(s.Promise)
 }
 
-// Promised reports whether the root is, or will be, bound to its promise, and no other volume
+// AwaitsPromisedDisk reports whether the root is, or will be, bound to its promise, and no other volume
 // fulfills it. A promise that is missing is not in the cache yet, or was lost and will be
 // re-created. After a restore of the host, a root may not be bound to its promise yet, or may not
 // have one yet.
-func (s *Observed) Promised() bool {
+func (s *Observed) AwaitsPromisedDisk() bool {
 	unbound := s.Root.Spec.VolumeName == ""
 	if s.Promise == nil {
-		return s.Host == nil && (s.PromiseLost || unbound && hostclass.Own(s.Class) && s.Class.Parameters[v1alpha1.ParameterProvisioning] == v1alpha1.ProvisioningPromise || s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID))
+		return s.Host == nil && (s.PromiseLost || unbound && hostclass.IsXylemClass(s.Class) && s.Class.Parameters[v1alpha1.ParameterProvisioning] == v1alpha1.ProvisioningPromise || s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID))
 	}
-	return (unbound || s.Promise.Name == s.Root.Spec.VolumeName) && hostpv.IsUnfulfilled(s.Promise)
+	return (unbound || s.Promise.Name == s.Root.Spec.VolumeName) && hostpv.IsUnfulfilledPromise(s.Promise)
 }
 
-// HostName returns the name that the host PV should have for a claim. If the claim names a volume,
+// HostVolumeName returns the name that the host PV should have for a claim. If the claim names a volume,
 // only that name is possible, so that a claim that lost its volume is bound to that volume again.
 // It returns "" if that name is taken or does not fit the volume.
-func (s *Observed) HostName(claim *corev1.PersistentVolumeClaim) string {
-	plain := hostpv.Name(s.Name, s.Member.ClusterID, false)
-	suffixed := hostpv.Name(s.Name, s.Member.ClusterID, true)
+func (s *Observed) HostVolumeName(claim *corev1.PersistentVolumeClaim) string {
+	plain := hostpv.HostVolumeName(s.Name, s.Member.ClusterID, false)
+	suffixed := hostpv.HostVolumeName(s.Name, s.Member.ClusterID, true)
 	switch named := claim.Spec.VolumeName; {
-	case named == plain && !s.NameTaken, named == suffixed && !s.SuffixTaken:
+	case named == plain && !s.PlainNameTaken, named == suffixed && !s.SuffixedNameTaken:
 		return named
-	case named == "" && !s.NameTaken:
+	case named == "" && !s.PlainNameTaken:
 		return plain
 	case named == "":
 		return suffixed
@@ -292,34 +292,34 @@ func (s *Observed) HostName(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// Adoptable reports whether the claim that requests a released volume may adopt it. If the volume
+// AdoptableBySuccessor reports whether the claim that requests a released volume may adopt it. If the volume
 // still has a leaf claim, root_pvc adopts both together.
-func (s *Observed) Adoptable() bool {
+func (s *Observed) AdoptableBySuccessor() bool {
 	claim := s.Successor
-	return claim != nil && s.Leaf != nil && hostpv.Requests(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
-		hostclass.Own(s.Class) &&
-		claim.Annotations[v1alpha1.AnnotationPlacedIn] == s.Member.ClusterID && s.HostName(claim) == claim.Spec.VolumeName &&
-		placement.Member{Member: s.Member, Rules: s.Rules}.Adoptable(claim, s.Class, s.Tenant, s.Leaf, false) == nil
+	return claim != nil && s.Leaf != nil && hostpv.RequestsEarlierVolume(claim, s.Leaf, s.Member) && s.LeafClaim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
+		hostclass.IsXylemClass(s.Class) &&
+		claim.Annotations[v1alpha1.AnnotationPlacedIn] == s.Member.ClusterID && s.HostVolumeName(claim) == claim.Spec.VolumeName &&
+		placement.Member{Member: s.Member, Rules: s.Rules}.RefuseAdoption(claim, s.Class, s.Tenant, s.Leaf, false) == nil
 }
 
-// Scratch reports whether the host PV is a promise whose claim exists and whose disk is
+// ReleasedWhenUnused reports whether the host PV is a promise whose claim exists and whose disk is
 // released with its last Pod.
-func (s *Observed) Scratch() bool {
-	return s.Host != nil && s.Name != "" && hostpv.WhenUnused(s.Host) && s.Host.Status.Phase == corev1.VolumeBound && s.Host.Spec.ClaimRef != nil
+func (s *Observed) ReleasedWhenUnused() bool {
+	return s.Host != nil && s.Name != "" && hostpv.ReleasesWhenUnused(s.Host) && s.Host.Status.Phase == corev1.VolumeBound && s.Host.Spec.ClaimRef != nil
 }
 
-// Saved reports whether a snapshot or a clone of the volume is still to be created.
-func (s *Observed) Saved() bool { return len(s.Needs) > 0 || mirrorsnapshot.Awaited(s.Root) }
+// AwaitsSnapshotOrClone reports whether a snapshot or a clone of the volume is still to be created.
+func (s *Observed) AwaitsSnapshotOrClone() bool { return len(s.Needs) > 0 || mirrorsnapshot.HasPendingSnapshot(s.Root) }
 
-// HasFinalizer reports whether the host PV has Xylem's finalizer.
-func (s *Observed) HasFinalizer() bool {
+// HasXylemFinalizer reports whether the host PV has Xylem's finalizer.
+func (s *Observed) HasXylemFinalizer() bool {
 	return controllerutil.ContainsFinalizer(s.Host, v1alpha1.FinalizerLeafVolume)
 }
 
-func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
+func isTerminating(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
 
-// Represents reports whether a host PV is the mirror of the volume.
-func (s *Observed) Represents(host *corev1.PersistentVolume) bool {
-	cluster, _, uid, ours := hostpv.LeafOf(host)
+// RepresentedBy reports whether a host PV is the mirror of the volume.
+func (s *Observed) RepresentedBy(host *corev1.PersistentVolume) bool {
+	cluster, _, uid, ours := hostpv.LeafOfHostVolume(host)
 	return ours && cluster == s.Member.ClusterID && uid == s.UID
 }

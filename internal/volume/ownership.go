@@ -9,52 +9,52 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Elsewhere explains why the volume does not belong to the root, or returns "" (I3).
-func (s *Observed) Elsewhere() string {
-	if s.Own() {
+// WhyNotOwnedByRoot explains why the volume does not belong to the root, or returns "" (I3).
+func (s *Observed) WhyNotOwnedByRoot() string {
+	if s.BelongsToRoot() {
 		return ""
 	}
-	if placed := s.PlacedIn(); placed != "" && placed != s.Member.ClusterID {
+	if placed := s.PlacedClusterID(); placed != "" && placed != s.Member.ClusterID {
 		if s.PlacedRegistration != "" {
 			return fmt.Sprintf("the claim is placed in member %q", s.PlacedRegistration)
 		}
 		return fmt.Sprintf("the claim is placed in another cluster (ID %q)", placed)
 	}
 	name := s.Root.Spec.VolumeName
-	if name != "" && !s.Promised() && (s.Host == nil && s.HostName(s.Root) != name || s.Host != nil && name != s.Host.Name) {
+	if name != "" && !s.AwaitsPromisedDisk() && (s.Host == nil && s.HostVolumeName(s.Root) != name || s.Host != nil && name != s.Host.Name) {
 		return "the claim is bound to volume " + strconv.Quote(name)
 	}
 	return ""
 }
 
-// AskedFor reports whether the root's successor requests the volume that the root's leaf claim is
+// RequestedBySuccessor reports whether the root's successor requests the volume that the root's leaf claim is
 // still bound to. The leaf claim and the volume must have the same origin.
-func (s *Observed) AskedFor() bool {
-	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
-		hostpv.Requests(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
+func (s *Observed) RequestedBySuccessor() bool {
+	return s.Successor != nil && s.Host == nil && len(s.EarlierHosts) == 0 && s.HeldByLeafClaim() && s.LeafStamped && s.Stamp.UID == s.Origin.UID &&
+		hostpv.RequestsEarlierVolume(s.Successor, s.Leaf, s.Member) && s.HostVolumeName(s.Successor) == s.Successor.Spec.VolumeName
 }
 
-// Superseded reports whether a promise that is not assigned to a member will never be used by its
+// PromiseSuperseded reports whether a promise that is not assigned to a member will never be used by its
 // claim. If the claim was deleted, the host's PV controller releases the promise instead.
-func (s *Observed) Superseded() bool {
-	claim := s.Named()
-	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.HasFinalizer())
+func (s *Observed) PromiseSuperseded() bool {
+	claim := s.RootOrSuccessor()
+	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostClaimRefUID() == "") && !PromiseStillWanted(s.Host, claim) && (!isTerminating(s.Host) || s.HasXylemFinalizer())
 }
 
-// Named returns the claim that the host PV refers to by name, whether or not it is the root.
-func (s *Observed) Named() *corev1.PersistentVolumeClaim {
+// RootOrSuccessor returns the claim that the host PV refers to by name, whether or not it is the root.
+func (s *Observed) RootOrSuccessor() *corev1.PersistentVolumeClaim {
 	if s.Root != nil {
 		return s.Root
 	}
 	return s.Successor
 }
 
-// Wanted reports whether the claim that a promise refers to by name (nil if it does not exist) is,
+// PromiseStillWanted reports whether the claim that a promise refers to by name (nil if it does not exist) is,
 // or should still be, bound to the promise. While a promise is being created, its claim may be
 // bound to another volume: one of the same class that an admin freed. The host's PV controller then
 // releases the promise or, with policy Retain, removes the UID from its claimRef. The promise would
 // then be bound to the next claim with that name.
-func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+func PromiseStillWanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	uid := promise.Spec.ClaimRef.UID
 	switch {
 	case claim == nil, uid != "" && uid != claim.UID:

@@ -12,10 +12,10 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// From is the data source of a claim, with the source's objects in the member.
-type From struct {
+// SourceInMember is the data source of a claim, with the source's objects in the member.
+type SourceInMember struct {
 	// Of is the source that the claim names. At is the source's location.
-	Of datasource.Source
+	Of datasource.DataSource
 	At placement.CopyLocation
 	// Class is the leaf claim's class.
 	Class *storagev1.StorageClass
@@ -26,75 +26,75 @@ type From struct {
 	// is why Xylem cannot read the member's snapshots.
 	Snapshot *snapshotv1.VolumeSnapshot
 	Content  *snapshotv1.VolumeSnapshotContent
-	Unread   *mirror.Refusal
+	UnreadableCause   *mirror.Refusal
 	// Origin is the stamp of Claim or of Snapshot.
 	Origin mirror.Origin
 }
 
-// Leaf returns the member's object with the source's name, and false if it does not exist.
-func (f *From) Leaf() (metav1.Object, bool) {
+// LeafObject returns the member's object with the source's name, and false if it does not exist.
+func (f *SourceInMember) LeafObject() (metav1.Object, bool) {
 	if f.Of.IsSnapshot() {
 		return f.Snapshot, f.Snapshot != nil
 	}
 	return f.Claim, f.Claim != nil
 }
 
-// Pinned reports whether the root's data source is in one member, so that the claim must be created
+// PinnedBySource reports whether the root's data source is in one member, so that the claim must be created
 // there.
-func (s *Observed) Pinned() bool {
-	source, has := datasource.Of(s.Root)
-	return has && source.Placed()
+func (s *Observed) PinnedBySource() bool {
+	source, has := datasource.DataSourceOf(s.Root)
+	return has && source.IsInOneMember()
 }
 
 // SourceUnrecorded reports whether the controller source has yet to record the location of the
 // root's data source.
 func (s *Observed) SourceUnrecorded() bool {
-	_, recorded := datasource.RecordOf(s.Root)
-	return s.Pinned() && !recorded
+	_, recorded := datasource.DataSourceRecordOf(s.Root)
+	return s.PinnedBySource() && !recorded
 }
 
-// SourceAway reports whether the root's data source is not ready in this member, or is not recorded
+// SourceNotReadyHere reports whether the root's data source is not ready in this member, or is not recorded
 // as being there. host_claim reports why, and the controller source selects the member.
-func (s *Observed) SourceAway() bool {
-	if !s.Pinned() {
+func (s *Observed) SourceNotReadyHere() bool {
+	if !s.PinnedBySource() {
 		return false
 	}
-	from := s.From()
+	from := s.ObservedSource()
 	if from == nil {
 		return true // not observed
 	}
-	record, recorded := datasource.RecordOf(s.Root)
-	return from.At.Refusal != nil || from.At.ClusterID != s.Member.ClusterID || !recorded || record != from.At.Record
+	record, recorded := datasource.DataSourceRecordOf(s.Root)
+	return from.At.Refusal != nil || from.At.ClusterID != s.Member.ClusterID || !recorded || record != from.At.DataSourceRecord
 }
 
-// From returns the root's data source in the member. It returns nil if the root has no data source,
+// ObservedSource returns the root's data source in the member. It returns nil if the root has no data source,
 // or is already bound to a volume.
-func (s *Observed) From() *From {
+func (s *Observed) ObservedSource() *SourceInMember {
 	if s.Placement == nil {
 		return nil
 	}
-	return s.Placement.From
+	return s.Placement.Source
 }
 
-// SourceLost reports whether the source of the leaf claim was deleted in the member, or replaced,
+// SourceGoneOrReplaced reports whether the source of the leaf claim was deleted in the member, or replaced,
 // so that a copy would have other data. Provisioning that has already begun continues with the
 // earlier source.
-func (s *Observed) SourceLost() bool {
-	from := s.From()
-	if from == nil || s.Claim == nil || !from.Of.Placed() || from.Unread != nil {
+func (s *Observed) SourceGoneOrReplaced() bool {
+	from := s.ObservedSource()
+	if from == nil || s.LeafClaim == nil || !from.Of.IsInOneMember() || from.UnreadableCause != nil {
 		return false
 	}
-	_, found := from.Leaf()
-	was := datasource.OfLeaf(s.Claim)
+	_, found := from.LeafObject()
+	was := datasource.DataSourceUIDOfLeaf(s.LeafClaim)
 	return was != "" && (!found || from.Origin.UID != was)
 }
 
-// Unlike reports whether the leaf claim was not created from the root's data source, so that its
+// DataSourceDiffers reports whether the leaf claim was not created from the root's data source, so that its
 // volume would be empty or have other data. A root that is already bound to a volume does
 // not need its source.
-func (s *Observed) Unlike() bool {
-	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) || !datasource.Has(s.Root) {
+func (s *Observed) DataSourceDiffers() bool {
+	if s.Root == nil || s.LeafClaim == nil || s.Root.Spec.VolumeName != "" && !hostpv.IsPromiseName(s.Root.Spec.VolumeName) || !datasource.HasDataSource(s.Root) {
 		return false
 	}
-	return !datasource.Same(s.Root, s.Claim) || s.Namesake && (!s.Stamped || s.Stamp.UID != s.Root.UID)
+	return !datasource.SameDataSource(s.Root, s.LeafClaim) || s.SourceNameReused && (!s.LeafStamped || s.Stamp.UID != s.Root.UID)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// jsonObject is the memory in bytes for each object or null in a JSON document. The object may
+	// jsonObject is the memory in bytes for each object or null in a JSONWeigher document. The object may
 	// be an element in a list of the largest type in Kubernetes' APIs.
 	jsonObject = 4 << 10
 	// jsonValue is the memory in bytes for each list, string and number: a header, and its entry in
@@ -21,48 +21,48 @@ const (
 	jsonDepth = 100
 )
 
-// keyLimit is the number of bytes of a key that JSON keeps. It exceeds the length of all field names,
+// keyLimit is the number of bytes of a key that JSONWeigher keeps. It exceeds the length of all field names,
 // even if each character is escaped.
 const keyLimit = 512
 
-// JSON weighs documents while they are read, and checks their quantities. Create it with NewJSON.
-type JSON struct {
+// JSONWeigher weighs documents while they are read, and checks their quantities. Create it with NewJSONWeigher.
+type JSONWeigher struct {
 	weight        int64
 	text, escaped bool
 	started       bool
 	length        int64
 
-	root *shape
+	root *valueShape
 	// path contains the open objects and lists.
-	path []container
+	path []jsonContainer
 	// value is the shape of the current value, and key means that a key follows instead.
-	value *shape
+	value *valueShape
 	key   bool
 	// kept is the current key or quantity. It is kept only up to limit bytes.
 	kept  []byte
 	limit int
 }
 
-// container is an open object or list.
-type container struct {
-	shape *shape
+// jsonContainer is an open object or list.
+type jsonContainer struct {
+	shape *valueShape
 	list  bool
 }
 
-// NewJSON returns a JSON for documents that are decoded to types of the shapes' scheme.
-func NewJSON(shapes *Shapes) *JSON { return &JSON{root: shapes.root, value: shapes.root} }
+// NewJSONWeigher returns a JSONWeigher for documents that are decoded to types of the shapes' scheme.
+func NewJSONWeigher(shapes *QuantityShapes) *JSONWeigher { return &JSONWeigher{root: shapes.root, value: shapes.root} }
 
-// Weigh consumes the next bytes of a document, and reports whether the document ended. It stops
+// WeighBytes consumes the next bytes of a document, and reports whether the document ended. It stops
 // at the end, because further bytes belong to the next document: taken is the number of bytes
 // consumed.
-func (j *JSON) Weigh(data []byte) (taken int, ended bool, err error) {
+func (j *JSONWeigher) WeighBytes(data []byte) (taken int, ended bool, err error) {
 	for i, c := range data {
 		j.length++
 		if j.text {
 			j.weight++
-			err = j.character(c)
+			err = j.readCharacter(c)
 		} else {
-			err = j.structure(c)
+			err = j.readStructure(c)
 		}
 		if err != nil {
 			return i + 1, false, err
@@ -74,10 +74,10 @@ func (j *JSON) Weigh(data []byte) (taken int, ended bool, err error) {
 	return len(data), false, nil
 }
 
-// Weight returns the weight and the length of the document so far, both in bytes.
-func (j *JSON) Weight() (weight, length int64) { return j.weight, j.length }
+// WeightAndLength returns the weight and the length of the document so far, both in bytes.
+func (j *JSONWeigher) WeightAndLength() (weight, length int64) { return j.weight, j.length }
 
-func (j *JSON) character(c byte) error {
+func (j *JSONWeigher) readCharacter(c byte) error {
 	switch {
 	case j.escaped:
 		j.escaped = false
@@ -86,23 +86,23 @@ func (j *JSON) character(c byte) error {
 	case c == '"':
 		j.text = false
 		if !j.key {
-			return j.quantity()
+			return j.checkQuantity()
 		}
 		return nil
 	}
-	j.keep(c)
+	j.keepCharacter(c)
 	return nil
 }
 
-// keep adds a character to the current key or quantity.
-func (j *JSON) keep(c byte) {
+// keepCharacter adds a character to the current key or quantity.
+func (j *JSONWeigher) keepCharacter(c byte) {
 	if len(j.kept) < j.limit {
 		j.kept = append(j.kept, c)
 	}
 }
 
-// begin begins a key or a value.
-func (j *JSON) begin() {
+// beginToken begins a key or a value.
+func (j *JSONWeigher) beginToken() {
 	j.kept, j.limit = j.kept[:0], 0
 	switch {
 	case j.key && j.path[len(j.path)-1].shape != nil:
@@ -112,17 +112,17 @@ func (j *JSON) begin() {
 	}
 }
 
-// quantity checks the current value at its end.
-func (j *JSON) quantity() error {
-	err := quantity.Check(string(j.kept))
+// checkQuantity checks the current value at its end.
+func (j *JSONWeigher) checkQuantity() error {
+	err := quantity.CheckText(string(j.kept))
 	if j.kept, j.limit = j.kept[:0], 0; err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return nil
 }
 
-// name returns the current key.
-func (j *JSON) name() string {
+// currentKey returns the current key.
+func (j *JSONWeigher) currentKey() string {
 	if !bytes.ContainsRune(j.kept, '\\') {
 		return string(j.kept)
 	}
@@ -133,12 +133,12 @@ func (j *JSON) name() string {
 	return name
 }
 
-func (j *JSON) structure(c byte) error {
+func (j *JSONWeigher) readStructure(c byte) error {
 	switch c {
 	case '"':
 		j.text = true
 		j.weight += jsonValue
-		j.begin()
+		j.beginToken()
 	case '{', 'n': // the value is an object or null
 		j.weight += jsonObject
 	case ',', '[':
@@ -146,37 +146,37 @@ func (j *JSON) structure(c byte) error {
 	}
 	switch c {
 	case '{', '[':
-		return j.open(c == '[')
+		return j.openContainer(c == '[')
 	case ':':
 		if n := len(j.path); n > 0 {
-			j.value, j.key = j.path[n-1].shape.at(j.name()), false
+			j.value, j.key = j.path[n-1].shape.shapeOfKey(j.currentKey()), false
 		}
-		j.begin()
+		j.beginToken()
 	case ',', '}', ']':
-		if err := j.quantity(); err != nil {
+		if err := j.checkQuantity(); err != nil {
 			return err
 		}
 		if c != ',' {
-			return j.close()
+			return j.closeContainer()
 		}
-		j.next()
+		j.expectNext()
 	case '"', ' ', '\t', '\r', '\n':
 	default: // a number or a literal
-		j.keep(c)
+		j.keepCharacter(c)
 	}
 	return nil
 }
 
-func (j *JSON) open(list bool) error {
+func (j *JSONWeigher) openContainer(list bool) error {
 	j.started = true
-	if j.path = append(j.path, container{j.value, list}); len(j.path) > jsonDepth {
+	if j.path = append(j.path, jsonContainer{j.value, list}); len(j.path) > jsonDepth {
 		return fmt.Errorf("%w: it is nested more than %d levels deep", ErrMalformed, jsonDepth)
 	}
-	j.next()
+	j.expectNext()
 	return nil
 }
 
-func (j *JSON) close() error {
+func (j *JSONWeigher) closeContainer() error {
 	if len(j.path) == 0 {
 		return fmt.Errorf("%w: not JSON", ErrMalformed)
 	}
@@ -185,13 +185,13 @@ func (j *JSON) close() error {
 	return nil
 }
 
-// next prepares for the next key or element.
-func (j *JSON) next() {
+// expectNext prepares for the next key or element.
+func (j *JSONWeigher) expectNext() {
 	if n := len(j.path); n > 0 {
 		top := j.path[n-1]
 		if j.key = !top.list; top.list {
 			j.value = top.shape
 		}
 	}
-	j.begin()
+	j.beginToken()
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/xylem-io/xylem/internal/quantity"
 )
 
-// magic is the prefix of Kubernetes' protobuf documents
+// protobufMagic is the prefix of Kubernetes' protobuf documents
 // (k8s.io/apimachinery/pkg/runtime/serializer/protobuf).
-var magic = []byte("k8s\x00")
+var protobufMagic = []byte("k8s\x00")
 
 // These are field numbers of runtime.Unknown, which wraps each document, and of its TypeMeta.
 const (
@@ -32,56 +32,56 @@ var (
 	ErrTooLarge = errors.New("the response is too large")
 )
 
-// Kinds creates an empty object of a kind that the client decodes, like runtime.Scheme.New. It
+// NewObjectFunc creates an empty object of a kind that the client decodes, like runtime.Scheme.New. It
 // returns an error for other kinds.
-type Kinds func(schema.GroupVersionKind) (runtime.Object, error)
+type NewObjectFunc func(schema.GroupVersionKind) (runtime.Object, error)
 
-// scale weighs one document. left is the remaining part of the limit.
-type scale struct {
-	kinds Kinds
+// documentScale weighs one document. left is the remaining part of the limit.
+type documentScale struct {
+	kinds NewObjectFunc
 	left  int64
 }
 
-// Protobuf returns an upper bound for the memory in bytes that a document takes when a client
+// WeighProtobuf returns an upper bound for the memory in bytes that a document takes when a client
 // decodes it. It returns ErrTooLarge above limit, and ErrMalformed if the data is not a document,
 // has a kind that the client does not decode, or contains a quantity that is out of range.
-func Protobuf(kinds Kinds, document []byte, limit int64) (int64, error) {
-	return weighed(kinds, limit, func(s *scale) error { return s.document(document) })
+func WeighProtobuf(kinds NewObjectFunc, document []byte, limit int64) (int64, error) {
+	return weighWithin(kinds, limit, func(s *documentScale) error { return s.weighDocument(document) })
 }
 
-// Event works like Protobuf, for one frame of a watch: an unwrapped event with a wrapped object.
-func Event(kinds Kinds, frame []byte, limit int64) (int64, error) {
-	return weighed(kinds, limit, func(s *scale) error {
-		if err := s.add(int64(len(frame))); err != nil {
+// WeighEvent works like Protobuf, for one frame of a watch: an unwrapped event with a wrapped object.
+func WeighEvent(kinds NewObjectFunc, frame []byte, limit int64) (int64, error) {
+	return weighWithin(kinds, limit, func(s *documentScale) error {
+		if err := s.addCost(int64(len(frame))); err != nil {
 			return err
 		}
-		return s.message(frame, messageOf[metav1.WatchEvent]())
+		return s.weighMessage(frame, messageOfType[metav1.WatchEvent]())
 	})
 }
 
-func weighed(kinds Kinds, limit int64, weigh func(*scale) error) (int64, error) {
-	s := &scale{kinds: kinds, left: limit}
+func weighWithin(kinds NewObjectFunc, limit int64, weigh func(*documentScale) error) (int64, error) {
+	s := &documentScale{kinds: kinds, left: limit}
 	err := weigh(s)
 	return limit - s.left, err
 }
 
-func (s *scale) add(cost int64) error {
+func (s *documentScale) addCost(cost int64) error {
 	if s.left -= cost; s.left < 0 {
 		return ErrTooLarge
 	}
 	return nil
 }
 
-// document weighs a wrapped object of the kind in its TypeMeta.
-func (s *scale) document(data []byte) error {
-	if !bytes.HasPrefix(data, magic) {
+// weighDocument weighs a wrapped object of the kind in its TypeMeta.
+func (s *documentScale) weighDocument(data []byte) error {
+	if !bytes.HasPrefix(data, protobufMagic) {
 		return fmt.Errorf("%w: not Kubernetes protobuf", ErrMalformed)
 	}
-	data = data[len(magic):]
-	if err := s.add(int64(len(data))); err != nil {
+	data = data[len(protobufMagic):]
+	if err := s.addCost(int64(len(data))); err != nil {
 		return err
 	}
-	kind, err := kindOf(data)
+	kind, err := kindOfDocument(data)
 	if err != nil {
 		return err
 	}
@@ -90,25 +90,25 @@ func (s *scale) document(data []byte) error {
 		return fmt.Errorf("%w: kind %q was not requested", ErrMalformed, kind.Kind)
 	}
 	into := messageOfObject(object)
-	if err := s.add(into.size); err != nil {
+	if err := s.addCost(into.size); err != nil {
 		return err
 	}
-	return fields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
+	return visitFields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
 		if number != unknownRaw || wire != protowire.BytesType {
 			return nil
 		}
-		return s.message(value, into)
+		return s.weighMessage(value, into)
 	})
 }
 
-// kindOf reads the TypeMeta of a wrapped object. If a field is repeated, the last one counts.
-func kindOf(data []byte) (schema.GroupVersionKind, error) {
+// kindOfDocument reads the TypeMeta of a wrapped object. If a field is repeated, the last one counts.
+func kindOfDocument(data []byte) (schema.GroupVersionKind, error) {
 	var apiVersion, kind string
-	err := fields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
+	err := visitFields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
 		if number != unknownTypeMeta || wire != protowire.BytesType {
 			return nil
 		}
-		return fields(value, func(number protowire.Number, wire protowire.Type, value []byte) error {
+		return visitFields(value, func(number protowire.Number, wire protowire.Type, value []byte) error {
 			switch {
 			case wire != protowire.BytesType:
 			case number == typeMetaVersion:
@@ -122,36 +122,36 @@ func kindOf(data []byte) (schema.GroupVersionKind, error) {
 	return schema.FromAPIVersionAndKind(apiVersion, kind), err
 }
 
-// message weighs the fields of a message. The caller counts the size of the message itself.
-func (s *scale) message(data []byte, m *message) error {
-	return fields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
-		f := m.field(number)
+// weighMessage weighs the fields of a message. The caller counts the size of the message itself.
+func (s *documentScale) weighMessage(data []byte, m *messageCost) error {
+	return visitFields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
+		f := m.fieldByNumber(number)
 		if f == nil {
 			return nil
 		}
-		if err := s.add(f.each + f.byte*int64(len(value))); err != nil {
+		if err := s.addCost(f.each + f.byte*int64(len(value))); err != nil {
 			return err
 		}
 		switch {
 		case wire != protowire.BytesType:
 			return nil
 		case f.quantity:
-			if err := quantity.Check(string(value)); err != nil {
+			if err := quantity.CheckText(string(value)); err != nil {
 				return fmt.Errorf("%w: %w", ErrMalformed, err)
 			}
 			return nil
-		case f.wrapped && bytes.HasPrefix(value, magic):
-			return s.document(value)
+		case f.wrapped && bytes.HasPrefix(value, protobufMagic):
+			return s.weighDocument(value)
 		case f.message != nil:
-			return s.message(value, f.message())
+			return s.weighMessage(value, f.message())
 		}
 		return nil
 	})
 }
 
-// fields calls visit for each field of a message. value is empty unless the field is
+// visitFields calls visit for each field of a message. value is empty unless the field is
 // length-delimited.
-func fields(data []byte, visit func(protowire.Number, protowire.Type, []byte) error) error {
+func visitFields(data []byte, visit func(protowire.Number, protowire.Type, []byte) error) error {
 	for len(data) > 0 {
 		number, wire, n := protowire.ConsumeTag(data)
 		if n < 0 {

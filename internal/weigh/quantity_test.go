@@ -24,7 +24,7 @@ var endless = []string{"1e-2147483647", "1000000000000000000000e900000000", "1e2
 // harmless are texts that an honest member may report, as quantities or elsewhere.
 var harmless = []string{"0", "100m", "128Mi", "1.5", "1e3", "-1E-9", "8E", "8Ei"}
 
-// placeholder is a quantity for which tests substitute others. It is a valid JSON number.
+// placeholder is a quantity for which tests substitute others. It is a valid JSONWeigher number.
 const placeholder = "7770777"
 
 // quantified returns objects with the placeholder at each kind of place, by the place.
@@ -62,9 +62,9 @@ func quantified() map[string]runtime.Object {
 
 // weighJSON weighs a document in pieces.
 func weighJSON(document []byte, piece int) error {
-	j := NewJSON(ShapesOf(clientgoscheme.Scheme))
+	j := NewJSONWeigher(QuantityShapesOf(clientgoscheme.Scheme))
 	for len(document) > 0 {
-		taken, _, err := j.Weigh(document[:min(len(document), piece)])
+		taken, _, err := j.WeighBytes(document[:min(len(document), piece)])
 		if err != nil {
 			return err
 		}
@@ -137,9 +137,9 @@ func TestQuantities(t *testing.T) {
 				check("as a JSON number in an event", weighJSON(event(late(bytes.ReplaceAll(content, quoted, []byte(text)))), piece))
 			}
 			document := replaced(t, object, text)
-			_, err := Protobuf(clientgoscheme.Scheme.New, document, plenty)
+			_, err := WeighProtobuf(clientgoscheme.Scheme.New, document, plenty)
 			check("in protobuf", err)
-			_, err = Event(clientgoscheme.Scheme.New, message2(1, []byte("ADDED"), 2, nested(1, document)), plenty)
+			_, err = WeighEvent(clientgoscheme.Scheme.New, message2(1, []byte("ADDED"), 2, nested(1, document)), plenty)
 			check("in a protobuf event", err)
 		}
 	}
@@ -164,16 +164,16 @@ func TestTextThatLooksLikeQuantities(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"capacity": endless[0]}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Args: endless}}},
 	}
-	if _, err := Protobuf(clientgoscheme.Scheme.New, encoded(t, pod), plenty); err != nil {
+	if _, err := WeighProtobuf(clientgoscheme.Scheme.New, encoded(t, pod), plenty); err != nil {
 		t.Error(err)
 	}
 }
 
 // The key limit allows for each field name, even if each of its characters is escaped.
 func TestKeyLimit(t *testing.T) {
-	seen := map[*shape]bool{}
-	var visit func(*shape)
-	visit = func(s *shape) {
+	seen := map[*valueShape]bool{}
+	var visit func(*valueShape)
+	visit = func(s *valueShape) {
 		if s == nil || seen[s] {
 			return
 		}
@@ -186,6 +186,6 @@ func TestKeyLimit(t *testing.T) {
 		}
 		visit(s.others)
 	}
-	visit(ShapesOf(clientgoscheme.Scheme).root)
+	visit(QuantityShapesOf(clientgoscheme.Scheme).root)
 	t.Logf("%d shapes", len(seen))
 }

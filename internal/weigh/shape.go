@@ -12,22 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Shapes locate the quantities in the JSON documents of a scheme. A document may contain its kind at
+// QuantityShapes locate the quantities in the JSONWeigher documents of a scheme. A document may contain its kind at
 // the end, so a single pass does not know its type. Shapes therefore follow the document's keys
 // through all types of the scheme at once.
-type Shapes struct{ root *shape }
+type QuantityShapes struct{ root *valueShape }
 
-// shape is the set of types that a value in a document may have. It is nil for values that
+// valueShape is the set of types that a value in a document may have. It is nil for values that
 // contain no quantities.
-type shape struct {
+type valueShape struct {
 	quantity bool
 	// fields are the shapes of the values by key. others is the shape for all other keys, and is nil
 	// unless a type is a map.
-	fields map[string]*shape
-	others *shape
+	fields map[string]*valueShape
+	others *valueShape
 }
 
-func (s *shape) at(key string) *shape {
+func (s *valueShape) shapeOfKey(key string) *valueShape {
 	if s == nil {
 		return nil
 	}
@@ -40,35 +40,35 @@ func (s *shape) at(key string) *shape {
 // compiledShapes contains the Shapes by scheme.
 var compiledShapes sync.Map
 
-// ShapesOf returns the Shapes of a scheme. Add no types to the scheme later.
-func ShapesOf(scheme *runtime.Scheme) *Shapes {
+// QuantityShapesOf returns the Shapes of a scheme. Add no types to the scheme later.
+func QuantityShapesOf(scheme *runtime.Scheme) *QuantityShapes {
 	if known, ok := compiledShapes.Load(scheme); ok {
-		return known.(*Shapes) //nolint:errcheck // nothing else is stored
+		return known.(*QuantityShapes) //nolint:errcheck // nothing else is stored
 	}
 	c := &shapeCompiler{
-		shapes: map[string]*shape{}, numbers: map[reflect.Type]int{},
-		below: map[reflect.Type]*inside{}, contains: map[reflect.Type]bool{},
+		shapes: map[string]*valueShape{}, numbers: map[reflect.Type]int{},
+		below: map[reflect.Type]*typeContents{}, contains: map[reflect.Type]bool{},
 	}
 	for _, t := range scheme.AllKnownTypes() {
 		c.kinds = append(c.kinds, t)
 	}
-	known, _ := compiledShapes.LoadOrStore(scheme, &Shapes{root: c.shape(c.kinds)})
-	return known.(*Shapes) //nolint:errcheck // nothing else is stored
+	known, _ := compiledShapes.LoadOrStore(scheme, &QuantityShapes{root: c.compileShape(c.kinds)})
+	return known.(*QuantityShapes) //nolint:errcheck // nothing else is stored
 }
 
 // shapeCompiler compiles sets of types to shapes.
 type shapeCompiler struct {
 	kinds []reflect.Type
 	// shapes contains the shapes by their types' numbers.
-	shapes  map[string]*shape
+	shapes  map[string]*valueShape
 	numbers map[reflect.Type]int
-	below   map[reflect.Type]*inside
+	below   map[reflect.Type]*typeContents
 	// contains records which types contain quantities.
 	contains map[reflect.Type]bool
 }
 
-// inside lists the types of a type's fields by their JSON keys, and of its map values.
-type inside struct {
+// typeContents lists the types of a type's fields by their JSONWeigher keys, and of its map values.
+type typeContents struct {
 	fields map[string][]reflect.Type
 	others []reflect.Type
 }
@@ -81,16 +81,16 @@ var (
 	embedType = reflect.TypeFor[runtime.RawExtension]()
 )
 
-// shape returns the shape of a value that may have any of the types.
-func (c *shapeCompiler) shape(types []reflect.Type) *shape {
+// compileShape returns the shape of a value that may have any of the types.
+func (c *shapeCompiler) compileShape(types []reflect.Type) *valueShape {
 	set := map[reflect.Type]bool{}
 	for _, t := range types {
-		if t = element(t); c.hasQuantity(t) {
+		if t = elementType(t); c.containsQuantity(t) {
 			set[t] = true
 		}
 		if t == embedType {
 			for _, kind := range c.kinds {
-				if c.hasQuantity(kind) {
+				if c.containsQuantity(kind) {
 					set[kind] = true
 				}
 			}
@@ -100,29 +100,29 @@ func (c *shapeCompiler) shape(types []reflect.Type) *shape {
 	if len(set) == 0 {
 		return nil
 	}
-	name := c.name(set)
+	name := c.nameOfSet(set)
 	if known, ok := c.shapes[name]; ok {
 		return known
 	}
-	s := &shape{quantity: set[quantityType], fields: map[string]*shape{}}
+	s := &valueShape{quantity: set[quantityType], fields: map[string]*valueShape{}}
 	c.shapes[name] = s // now, because types may be recursive
 	fields := map[string][]reflect.Type{}
 	var others []reflect.Type
 	for t := range set {
-		for key, of := range c.inside(t).fields {
+		for key, of := range c.contentsOf(t).fields {
 			fields[key] = append(fields[key], of...)
 		}
-		others = append(others, c.inside(t).others...)
+		others = append(others, c.contentsOf(t).others...)
 	}
-	s.others = c.shape(others)
+	s.others = c.compileShape(others)
 	for key, of := range fields {
-		s.fields[key] = c.shape(append(of, others...))
+		s.fields[key] = c.compileShape(append(of, others...))
 	}
 	return s
 }
 
-// name returns the same string for the same set.
-func (c *shapeCompiler) name(set map[reflect.Type]bool) string {
+// nameOfSet returns the same string for the same set.
+func (c *shapeCompiler) nameOfSet(set map[reflect.Type]bool) string {
 	var numbers []int
 	for t := range set {
 		if c.numbers[t] == 0 {
@@ -138,15 +138,15 @@ func (c *shapeCompiler) name(set map[reflect.Type]bool) string {
 	return name.String()
 }
 
-// hasQuantity reports whether a type contains quantities.
-func (c *shapeCompiler) hasQuantity(t reflect.Type) bool {
+// containsQuantity reports whether a type contains quantities.
+func (c *shapeCompiler) containsQuantity(t reflect.Type) bool {
 	if known, ok := c.contains[t]; ok {
 		return known
 	}
 	seen := map[reflect.Type]bool{}
 	var search func(reflect.Type) bool
 	search = func(t reflect.Type) bool {
-		t = element(t)
+		t = elementType(t)
 		if t == quantityType || t == embedType || c.contains[t] {
 			return true
 		}
@@ -154,43 +154,43 @@ func (c *shapeCompiler) hasQuantity(t reflect.Type) bool {
 			return false
 		}
 		seen[t] = true
-		for _, of := range c.inside(t).fields {
+		for _, of := range c.contentsOf(t).fields {
 			if slices.ContainsFunc(of, search) {
 				return true
 			}
 		}
-		return slices.ContainsFunc(c.inside(t).others, search)
+		return slices.ContainsFunc(c.contentsOf(t).others, search)
 	}
 	c.contains[t] = search(t)
 	return c.contains[t]
 }
 
-func (c *shapeCompiler) inside(t reflect.Type) *inside {
+func (c *shapeCompiler) contentsOf(t reflect.Type) *typeContents {
 	if known, ok := c.below[t]; ok {
 		return known
 	}
-	i := &inside{fields: map[string][]reflect.Type{}}
+	i := &typeContents{fields: map[string][]reflect.Type{}}
 	c.below[t] = i
 	switch {
 	case t == quantityType || t == embedType:
 	case t.Kind() == reflect.Map:
 		i.others = []reflect.Type{t.Elem()}
 	case t.Kind() == reflect.Struct:
-		i.add(t)
+		i.addStructFields(t)
 	}
 	return i
 }
 
-// add adds the fields of a struct, by the rules of encoding/json.
-func (i *inside) add(t reflect.Type) {
+// addStructFields adds the fields of a struct, by the rules of encoding/json.
+func (i *typeContents) addStructFields(t reflect.Type) {
 	for n := range t.NumField() {
 		f := t.Field(n)
 		tag := f.Tag.Get("json")
 		name, _, _ := strings.Cut(tag, ",")
 		switch {
-		case tag == "-" || !f.IsExported() && !f.Anonymous || element(f.Type) == embedType && t != eventType:
-		case f.Anonymous && name == "" && element(f.Type).Kind() == reflect.Struct:
-			i.add(element(f.Type))
+		case tag == "-" || !f.IsExported() && !f.Anonymous || elementType(f.Type) == embedType && t != eventType:
+		case f.Anonymous && name == "" && elementType(f.Type).Kind() == reflect.Struct:
+			i.addStructFields(elementType(f.Type))
 		case name == "":
 			i.fields[f.Name] = append(i.fields[f.Name], f.Type)
 		default:
@@ -199,8 +199,8 @@ func (i *inside) add(t reflect.Type) {
 	}
 }
 
-// element returns the type without pointers and lists.
-func element(t reflect.Type) reflect.Type {
+// elementType returns the type without pointers and lists.
+func elementType(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
 		t = t.Elem()
 	}

@@ -32,7 +32,7 @@ func wrap(kind string, raw []byte) []byte {
 	if kind == "" {
 		typeMeta = nil
 	}
-	return append(bytes.Clone(magic), message2(unknownTypeMeta, typeMeta, unknownRaw, raw)...)
+	return append(bytes.Clone(protobufMagic), message2(unknownTypeMeta, typeMeta, unknownRaw, raw)...)
 }
 
 // message2 returns a message with two length-delimited fields.
@@ -138,7 +138,7 @@ func documents(t *testing.T) map[string][]byte {
 func TestProtobuf(t *testing.T) {
 	for name, document := range documents(t) {
 		t.Run(name, func(t *testing.T) {
-			weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty)
+			weight, err := WeighProtobuf(clientgoscheme.Scheme.New, document, plenty)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,19 +146,19 @@ func TestProtobuf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			takes := Object(object)
+			takes := WeighObject(object)
 			if takes > weight {
 				t.Errorf("the document of %d bytes has weight %d, but takes %d bytes in memory", len(document), weight, takes)
 			}
 			if weight > 8*takes+1<<10 {
 				t.Errorf("the document of %d bytes has weight %d, but takes only %d bytes in memory", len(document), weight, takes)
 			}
-			if _, err := Protobuf(clientgoscheme.Scheme.New, document, weight-1); !errors.Is(err, ErrTooLarge) {
+			if _, err := WeighProtobuf(clientgoscheme.Scheme.New, document, weight-1); !errors.Is(err, ErrTooLarge) {
 				t.Errorf("with a limit below the weight, error is %v, want ErrTooLarge", err)
 			}
 			// Weigh the same document as the object of an event.
 			frame := message2(1, []byte("ADDED"), 2, nested(1, document))
-			if within, err := Event(clientgoscheme.Scheme.New, frame, plenty); err != nil || within < weight {
+			if within, err := WeighEvent(clientgoscheme.Scheme.New, frame, plenty); err != nil || within < weight {
 				t.Errorf("in an event, the weight is %d, error is %v; want at least %d", within, err, weight)
 			}
 		})
@@ -172,19 +172,19 @@ func TestMalformed(t *testing.T) {
 		"not protobuf":                       []byte("{}"),
 		"a document without a kind":          wrap("", []byte{0x12, 0}),
 		"an unknown kind":                    wrap("Surprise", nil),
-		"a length that exceeds the document": append(bytes.Clone(magic), 0x12, 0x7f),
+		"a length that exceeds the document": append(bytes.Clone(protobufMagic), 0x12, 0x7f),
 		"an incomplete field":                wrap("Pod", []byte{0x0a, 0x7f}),
 		"an unterminated group":              wrap("Pod", []byte{0x0b}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty); !errors.Is(err, ErrMalformed) {
+			if weight, err := WeighProtobuf(clientgoscheme.Scheme.New, document, plenty); !errors.Is(err, ErrMalformed) {
 				t.Errorf("weight is %d, error is %v, want ErrMalformed", weight, err)
 			}
 		})
 	}
 }
 
-// A decoded JSON document never takes more memory than its weight either.
+// A decoded JSONWeigher document never takes more memory than its weight either.
 func TestJSON(t *testing.T) {
 	marshalled, err := json.Marshal(pod("web"))
 	if err != nil {
@@ -203,9 +203,9 @@ func TestJSON(t *testing.T) {
 		"finalizers":   fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"finalizers":["a\"{"%s]}}`, repeat([]byte(`,""`), 10_000)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := NewJSON(ShapesOf(clientgoscheme.Scheme))
+			j := NewJSONWeigher(QuantityShapesOf(clientgoscheme.Scheme))
 			for rest := document; len(rest) > 0; {
-				taken, ended, err := j.Weigh(rest[:min(len(rest), 1000)])
+				taken, ended, err := j.WeighBytes(rest[:min(len(rest), 1000)])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -218,21 +218,21 @@ func TestJSON(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if weight, length := j.Weight(); Object(object) > weight || length != int64(len(document)) {
-				t.Errorf("the document of %d bytes (%d of them read) has weight %d, but takes %d bytes in memory", len(document), length, weight, Object(object))
+			if weight, length := j.WeightAndLength(); WeighObject(object) > weight || length != int64(len(document)) {
+				t.Errorf("the document of %d bytes (%d of them read) has weight %d, but takes %d bytes in memory", len(document), length, weight, WeighObject(object))
 			}
 		})
 	}
-	deep, closed := NewJSON(ShapesOf(clientgoscheme.Scheme)), NewJSON(ShapesOf(clientgoscheme.Scheme))
-	if _, _, err := deep.Weigh(bytes.Repeat([]byte("["), jsonDepth+1)); !errors.Is(err, ErrMalformed) {
+	deep, closed := NewJSONWeigher(QuantityShapesOf(clientgoscheme.Scheme)), NewJSONWeigher(QuantityShapesOf(clientgoscheme.Scheme))
+	if _, _, err := deep.WeighBytes(bytes.Repeat([]byte("["), jsonDepth+1)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("nesting that is too deep: error is %v, want ErrMalformed", err)
 	}
-	if _, _, err := closed.Weigh([]byte("]")); !errors.Is(err, ErrMalformed) {
+	if _, _, err := closed.WeighBytes([]byte("]")); !errors.Is(err, ErrMalformed) {
 		t.Errorf("an unmatched closing bracket: error is %v, want ErrMalformed", err)
 	}
 }
 
-// The weight of an empty JSON object covers the largest type that a list can contain.
+// The weight of an empty JSONWeigher object covers the largest type that a list can contain.
 func TestJSONObjectCoversAllTypes(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var visit func(reflect.Type)
@@ -267,13 +267,13 @@ func FuzzProtobuf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, kind := range []string{"Pod", "PodList", "Node", "PersistentVolume", "Secret", "Event", "Status"} {
 			document := wrap(kind, raw)
-			weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty)
+			weight, err := WeighProtobuf(clientgoscheme.Scheme.New, document, plenty)
 			if err != nil {
 				continue // do not decode a quantity that is out of range
 			}
 			object, failed := decode(document)
-			if failed == nil && Object(object) > weight {
-				t.Errorf("the %s has weight %d, but takes %d bytes in memory", kind, weight, Object(object))
+			if failed == nil && WeighObject(object) > weight {
+				t.Errorf("the %s has weight %d, but takes %d bytes in memory", kind, weight, WeighObject(object))
 			}
 		}
 	})
@@ -302,7 +302,7 @@ func FuzzJSON(f *testing.F) {
 		}
 		for _, list := range lists {
 			for name, q := range list {
-				if !quantity.InRange(q) {
+				if !quantity.IsInRange(q) {
 					t.Errorf("the quantity of %q is out of range", name)
 				}
 			}
@@ -319,11 +319,11 @@ func BenchmarkProtobuf(b *testing.B) {
 	if err := protobuf.NewSerializer(clientgoscheme.Scheme, clientgoscheme.Scheme).Encode(pods, &to); err != nil {
 		b.Fatal(err)
 	}
-	var kinds Kinds = func(kind schema.GroupVersionKind) (runtime.Object, error) { return clientgoscheme.Scheme.New(kind) }
+	var kinds NewObjectFunc = func(kind schema.GroupVersionKind) (runtime.Object, error) { return clientgoscheme.Scheme.New(kind) }
 	b.Run("weigh", func(b *testing.B) {
 		b.SetBytes(int64(to.Len()))
 		for b.Loop() {
-			if _, err := Protobuf(kinds, to.Bytes(), plenty); err != nil {
+			if _, err := WeighProtobuf(kinds, to.Bytes(), plenty); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -86,10 +86,10 @@ var remedies = map[Obstacle]remedy{
 	DriverNotInstalled:   {host: "Register a member, or wait until its node has the driver: the host's own nodes cannot use volumes of members.", member: "Ask the member's admin to install the driver on the nodes."},
 }
 
-// Remedies returns what to do about the obstacles in a scheduler's message, or "".
-func Remedies(message string, inMember bool) string {
+// RemediesFor returns what to do about the obstacles in a scheduler's message, or "".
+func RemediesFor(message string, inMember bool) string {
 	var found []string
-	for _, o := range Obstacles(message) {
+	for _, o := range FindObstacles(message) {
 		r := remedies[o]
 		if inMember && r.member != "" {
 			r.host = r.member
@@ -102,7 +102,7 @@ func Remedies(message string, inMember bool) string {
 // ExcludingRules returns the rules of Pods because of which the host's scheduler excludes nodes, if its
 // message misleads about virtual nodes.
 func ExcludingRules(message string) (found []string) {
-	for _, o := range Obstacles(message) {
+	for _, o := range FindObstacles(message) {
 		if rule := remedies[o].rule; rule != "" && !slices.Contains(found, rule) {
 			found = append(found, rule)
 		}

@@ -54,40 +54,40 @@ const (
 )
 
 var (
-	// specific are the obstacles of a particular Pod, in the order in which Obstacles returns them.
-	specific = []Obstacle{
+	// podObstacles are the obstacles of a particular Pod, in the order in which Obstacles returns them.
+	podObstacles = []Obstacle{
 		EphemeralClaimAwaited, EphemeralClaimForeign, ClaimNotFound, ClaimWithoutVolume, ClaimDeleted, ClaimUnbound,
 		ClaimInUse, ClaimWithoutClass, AffinityConflict, GroupIncomplete, PreemptionAwaited, DeviceUnavailable,
 		VolumeInOtherZone, PodAntiAffinity, OthersAntiAffinity, PodAffinity, SpreadLabelMissing,
 		TopologySpread, PortTaken, DiskInUse, TooManyVolumes, TooManyPods, Insufficient, StorageInsufficient,
 		NodeFeatureMissing, NodeNameDiffers, ProfileNodeAffinity,
 	}
-	// elsewhere is the obstacle that each other member presents to a Pod with a volume. If the volume's own member
+	// elsewhereObstacles is the obstacle that each other member presents to a Pod with a volume. If the volume's own member
 	// rejects the Pod as well, that is the cause.
-	elsewhere = []Obstacle{VolumeElsewhere}
-	// common are the obstacles that some node of every fleet presents: the host's own nodes have no
+	elsewhereObstacles = []Obstacle{VolumeElsewhere}
+	// commonObstacles are the obstacles that some node of every fleet presents: the host's own nodes have no
 	// volumes of members, and virtual nodes have taints.
-	common = []Obstacle{NodeCordoned, NodeSelectorMismatch, NoVolumeAvailable, TaintNotTolerated, DriverNotInstalled}
+	commonObstacles = []Obstacle{NodeCordoned, NodeSelectorMismatch, NoVolumeAvailable, TaintNotTolerated, DriverNotInstalled}
 )
 
 // AllObstacles returns all obstacles.
-func AllObstacles() []Obstacle { return slices.Concat(specific, elsewhere, common) }
+func AllObstacles() []Obstacle { return slices.Concat(podObstacles, elsewhereObstacles, commonObstacles) }
 
-var patterns = map[Obstacle]*regexp.Regexp{}
+var obstaclePatterns = map[Obstacle]*regexp.Regexp{}
 
 func init() {
 	for _, o := range AllObstacles() {
-		patterns[o] = regexp.MustCompile(string(o))
+		obstaclePatterns[o] = regexp.MustCompile(string(o))
 	}
 }
 
-// Obstacles returns the reasons in the message of a Pod's condition PodScheduled why no node fits the
+// FindObstacles returns the reasons in the message of a Pod's condition PodScheduled why no node fits the
 // Pod. It returns those that some node of every fleet presents only if there is no other. It omits the
 // reasons of unknown plugins.
-func Obstacles(message string) (found []Obstacle) {
-	for _, all := range [][]Obstacle{specific, elsewhere, common} {
+func FindObstacles(message string) (found []Obstacle) {
+	for _, all := range [][]Obstacle{podObstacles, elsewhereObstacles, commonObstacles} {
 		for _, o := range all {
-			if patterns[o].MatchString(message) {
+			if obstaclePatterns[o].MatchString(message) {
 				found = append(found, o)
 			}
 		}

@@ -49,7 +49,7 @@ func TestObstacles(t *testing.T) {
 		`0/1 nodes are available: 1 csi.xylem.io CSI driver is not installed on the node.`:                                                                                  {DriverNotInstalled},
 		`0/2 nodes are available: 2 node(s) have the wrong color.`:                                                                                                          nil,
 	} {
-		if diff := cmp.Diff(want, Obstacles(message)); diff != "" {
+		if diff := cmp.Diff(want, FindObstacles(message)); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", message, diff)
 		}
 	}

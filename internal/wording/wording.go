@@ -9,26 +9,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// code matches the gRPC code in a printed error (google.golang.org/grpc/status: Error).
-var code = regexp.MustCompile(`code = ([A-Za-z]+)`)
+// grpcCodePattern matches the gRPC code in a printed error (google.golang.org/grpc/status: Error).
+var grpcCodePattern = regexp.MustCompile(`code = ([A-Za-z]+)`)
 
-// Code returns the gRPC code of a CSI driver's response from an event's message, such as
+// GRPCCodeOf returns the gRPC code of a CSI driver's response from an event's message, such as
 // ResourceExhausted. It returns "" if the message contains no code because the provisioner did not
 // call the driver.
-func Code(message string) string {
-	if found := code.FindStringSubmatch(message); found != nil {
+func GRPCCodeOf(message string) string {
+	if found := grpcCodePattern.FindStringSubmatch(message); found != nil {
 		return found[1]
 	}
 	return ""
 }
 
-// classNotFound matches an API server's message about a missing StorageClass
+// classNotFoundPattern matches an API server's message about a missing StorageClass
 // (k8s.io/apimachinery/pkg/api/errors: NewNotFound).
-var classNotFound = regexp.MustCompile(`storageclass\.storage\.k8s\.io "[^"]*" not found`)
+var classNotFoundPattern = regexp.MustCompile(`storageclass\.storage\.k8s\.io "[^"]*" not found`)
 
-// ClassNotFound reports whether a provisioner's event reports that the claim's StorageClass does
+// ReportsClassNotFound reports whether a provisioner's event reports that the claim's StorageClass does
 // not exist.
-func ClassNotFound(message string) bool { return classNotFound.MatchString(message) }
+func ReportsClassNotFound(message string) bool { return classNotFoundPattern.MatchString(message) }
 
 // BindingTimedOut reports whether the message of a Pod's condition PodScheduled reports that the
 // scheduler timed out waiting for the Pod's volumes to be bound (volume_binding in kube-scheduler:
@@ -41,7 +41,7 @@ func BindingTimedOut(message string) bool {
 // servers name the policy only in a cause of the status
 // (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
 func DeniedByPolicy(err error, policy string) bool {
-	return causes(err, func(c metav1.StatusCause) bool {
+	return hasMatchingCause(err, func(c metav1.StatusCause) bool {
 		return strings.HasPrefix(c.Message, "ValidatingAdmissionPolicy '"+policy+"' ")
 	})
 }
@@ -53,7 +53,7 @@ func RejectedBinding(message, policy string) bool {
 	return strings.Contains(message, " is forbidden: ValidatingAdmissionPolicy '"+policy+"' ")
 }
 
-func causes(err error, match func(metav1.StatusCause) bool) bool {
+func hasMatchingCause(err error, match func(metav1.StatusCause) bool) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return false

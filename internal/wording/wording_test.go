@@ -17,7 +17,7 @@ func TestCode(t *testing.T) {
 		`storageclass.storage.k8s.io "fast" not found`:                                                               "",
 		"": "",
 	} {
-		if got := Code(message); got != want {
+		if got := GRPCCodeOf(message); got != want {
 			t.Errorf("%q: code %q, want %q", message, got, want)
 		}
 	}
@@ -30,7 +30,7 @@ func TestClassNotFound(t *testing.T) {
 		"rpc error: code = NotFound desc = pool \"fast\" not found":     false,
 		`storageclass.storage.k8s.io "fast" is being used, and "x" not`: false,
 	} {
-		if got := ClassNotFound(message); got != want {
+		if got := ReportsClassNotFound(message); got != want {
 			t.Errorf("%q: %t, want %t", message, got, want)
 		}
 	}

@@ -270,7 +270,7 @@ func (s *seeds) volume(ctx context.Context, i int) (*planted, error) {
 		return nil, err
 	}
 	class := classMember
-	leafClaim, err := pvc.Translate(root, &class, m.Member)
+	leafClaim, err := pvc.TranslateClaim(root, &class, m.Member)
 	if err != nil {
 		return nil, fmt.Errorf("translate a claim: %w", err)
 	}
@@ -283,7 +283,7 @@ func (s *seeds) volume(ctx context.Context, i int) (*planted, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := boundVolume(ctx, s.host, hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, m.Member))
+	host, err := boundVolume(ctx, s.host, hostpv.TranslateVolume(leaf, root, corev1.PersistentVolumeReclaimDelete, m.Member))
 	return &planted{root, leafClaim, host, leaf}, err
 }
 
@@ -294,11 +294,11 @@ func (m seeded) another(i int) planted {
 	for _, claim := range []*corev1.PersistentVolumeClaim{next.root, next.leafClaim} {
 		claim.Name, claim.UID, claim.ResourceVersion, claim.Spec.VolumeName = claimName(i), uuid.NewUUID(), "", volume
 	}
-	mirror.OriginFor(m.HostID, next.root).Stamp(next.leafClaim)
+	mirror.OriginForRoot(m.HostID, next.root).StampLeaf(next.leafClaim)
 	next.leaf.Name, next.leaf.UID, next.leaf.ResourceVersion = volume, uuid.NewUUID(), ""
 	next.leaf.Spec.ClaimRef.Name, next.leaf.Spec.ClaimRef.UID, next.leaf.Spec.CSI.VolumeHandle = next.leafClaim.Name, next.leafClaim.UID, volume
-	mirror.OriginFor(m.HostID, next.root).Stamp(next.leaf)
-	next.host = hostpv.Mirror(next.leaf, next.root, corev1.PersistentVolumeReclaimDelete, m.Member)
+	mirror.OriginForRoot(m.HostID, next.root).StampLeaf(next.leaf)
+	next.host = hostpv.TranslateVolume(next.leaf, next.root, corev1.PersistentVolumeReclaimDelete, m.Member)
 	like := m.like.host
 	next.host.UID, next.host.CreationTimestamp, next.host.ManagedFields = uuid.NewUUID(), like.CreationTimestamp, like.ManagedFields
 	next.host.Finalizers, next.host.Status = like.Finalizers, like.Status
@@ -326,7 +326,7 @@ func (s *seeds) leafVolume(m seeded, name string, root, leaf *corev1.PersistentV
 			}},
 		},
 	}
-	mirror.OriginFor(m.HostID, root).Stamp(pv)
+	mirror.OriginForRoot(m.HostID, root).StampLeaf(pv)
 	return pv
 }
 

@@ -189,13 +189,13 @@ var _ = Describe("A release", Ordered, func() {
 				Lease: manager.LeaderElectionID, Policy: "xylem-reserved-keys",
 			}
 			rights := kubectl(ctx, "", "--namespace", restricted, "get", "configmap", "xylem-test", "--output", `jsonpath={.data.rights\.yaml}`)
-			Expect(yaml.UnmarshalStrict([]byte(rights), &installation.Rights)).To(Succeed())
-			Expect(len(installation.Rights)).To(BeNumerically(">=", 4))
+			Expect(yaml.UnmarshalStrict([]byte(rights), &installation.RequiredRules)).To(Succeed())
+			Expect(len(installation.RequiredRules)).To(BeNumerically(">=", 4))
 		}, NodeTimeout(settle))
 
 		It("passes the checks, with only the permissions of the test's service account", func(ctx SpecContext) {
 			renew(ctx, installation.Lease)
-			Expect(held(ctx, settle, func(ctx context.Context) error { return checker.Installed(ctx, installation) })).To(Succeed(), out.String)
+			Expect(held(ctx, settle, func(ctx context.Context) error { return checker.CheckInstalled(ctx, installation) })).To(Succeed(), out.String)
 			Expect(strings.Count(out.String(), "ok ")).To(Equal(7), out.String())
 		}, SpecTimeout(2*settle))
 
@@ -207,7 +207,7 @@ var _ = Describe("A release", Ordered, func() {
 			kubectl(ctx, "", breaking...)
 			DeferCleanup(func(ctx SpecContext) { install(ctx, path("charts", "xylem"), hooksComplete, "--force-conflicts") }, NodeTimeout(2*settle))
 			Eventually(ctx, func(ctx context.Context) error {
-				return held(ctx, 2*time.Second, func(ctx context.Context) error { return checker.Installed(ctx, installation) })
+				return held(ctx, 2*time.Second, func(ctx context.Context) error { return checker.CheckInstalled(ctx, installation) })
 			}).Should(MatchError(ContainSubstring(complaint)))
 		},
 			Entry("no manager renews the leader Lease", SpecTimeout(3*settle), "has not been renewed since", false, "version"),
@@ -233,7 +233,7 @@ var _ = Describe("A release", Ordered, func() {
 		It("cannot be removed while registrations or volumes exist, and the message names them", func(ctx SpecContext) {
 			var out bytes.Buffer
 			checker := as("xylem-uninstall", &out)
-			removable := func() error { return held(ctx, 2*time.Second, checker.Removable) }
+			removable := func() error { return held(ctx, 2*time.Second, checker.CheckRemovable) }
 			Eventually(ctx, removable).Should(Succeed(), out.String)
 
 			kubectl(ctx, registration, "apply", "-f", "-")

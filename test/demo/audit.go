@@ -165,7 +165,7 @@ func shortResource(resource string) string {
 func refusals(rs controlplane.Requests) []string {
 	seen := map[string]bool{}
 	for _, r := range rs {
-		if r.Code != http.StatusForbidden && r.Code != http.StatusUnauthorized || r.Name == link.PolicyProbe && !r.Unauthorized {
+		if r.Code != http.StatusForbidden && r.Code != http.StatusUnauthorized || r.Name == link.PolicyProbeName && !r.Unauthorized {
 			continue
 		}
 		resource := r.Resource

@@ -41,7 +41,7 @@ func TestRefusals(t *testing.T) {
 		{Verb: "list", Group: "storage.k8s.io", Resource: "csidrivers", Code: 403},
 		{Verb: "get", Resource: "secrets", Namespace: "a", Name: "b", Code: 403},
 		{Verb: "get", Resource: "secrets", Namespace: "a", Name: "c", Code: 404},
-		{Verb: "create", Resource: "namespaces", Name: link.PolicyProbe, Code: 403},
+		{Verb: "create", Resource: "namespaces", Name: link.PolicyProbeName, Code: 403},
 	})
 	want := []string{"403 for get secrets a/b", "403 for list csidrivers.storage.k8s.io /"}
 	if diff := cmp.Diff(want, got); diff != "" {

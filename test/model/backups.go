@@ -30,11 +30,11 @@ func (ms *moves) backupTool() {
 	for _, managedFields := range []bool{false, true} {
 		name, manager, at := "a backup tool creates the leaf claim again", "backup-tool", after
 		if managedFields {
-			name, manager, at = name+", with its managed fields", mirror.ManagerPrefix+"root-pvc", before
+			name, manager, at = name+", with its managed fields", mirror.FieldManagerPrefix+"root-pvc", before
 		}
 		ms.add(name, func(to *world) {
 			uid := m.unused(*to, claimUIDs[:]...)
-			leaf, err := pvc.Translate(m.newRoot(0, rootUIDs[0]), newRoot(claimNames[0], "").Spec.StorageClassName, m.self)
+			leaf, err := pvc.TranslateClaim(m.newRoot(0, rootUIDs[0]), newRoot(claimNames[0], "").Spec.StorageClassName, m.self)
 			if uid == "" || err != nil {
 				return
 			}
@@ -51,7 +51,7 @@ func (m *Model) destroyedBackup(w world, claim *corev1.PersistentVolumeClaim) []
 	found := []string{"I2: destroyed although a backup tool may have filled it"}
 	for _, i := range w.hostState.pvs {
 		host := m.objects.pv(i)
-		if host != nil && host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID == mirror.RootUID(claim) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		if host != nil && host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID == mirror.StampedRootUID(claim) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 			found = append(found, "I2: destroyed although a host PV of its root keeps another volume")
 		}
 	}

@@ -33,7 +33,7 @@ func (m *Model) newRoot(c int, uid types.UID) *corev1.PersistentVolumeClaim {
 // sourceOf returns the data source of a root claim.
 func (m *Model) sourceOf(w world, root *corev1.PersistentVolumeClaim) *placement.CopySource {
 	s := &placement.CopySource{Claim: m.objects.claim(w.roots[0])}
-	s.Of, _ = datasource.Of(root)
+	s.Of, _ = datasource.DataSourceOf(root)
 	if s.Claim == nil {
 		return s
 	}
@@ -58,7 +58,7 @@ func (ms *moves) source(c int) {
 		return
 	}
 	record := func(root *corev1.PersistentVolumeClaim) {
-		metav1.SetMetaDataAnnotation(&root.ObjectMeta, v1alpha1.AnnotationSource, at.Annotation())
+		metav1.SetMetaDataAnnotation(&root.ObjectMeta, v1alpha1.AnnotationSource, at.AnnotationValue())
 	}
 	if ms.from.mode != mirrors {
 		if hostpv.PromiseRefusal(root, hostClass(ms.from.hostPolicy.reclaim(), ms.from.mode)) == nil {
@@ -87,18 +87,18 @@ func (m *Model) contentFor(w world, claim *corev1.PersistentVolumeClaim) (data t
 	if from == nil || from.Status.Phase != corev1.ClaimBound || from.DeletionTimestamp != nil || m.leafNamed(w, from.Spec.VolumeName) == nil {
 		return "", false
 	}
-	origin, _ := mirror.OriginIn(here.HostID, from)
+	origin, _ := mirror.LeafOriginFromHost(here.HostID, from)
 	return origin.UID, true
 }
 
 // otherData returns why the disk of a claim with a data source is wrong: it is empty, or a copy of
 // another claim that now has the source's name.
 func (m *Model) otherData(w world, root *corev1.PersistentVolumeClaim, made *corev1.PersistentVolume) []string {
-	if root.Spec.VolumeName != "" || !datasource.Has(root) {
+	if root.Spec.VolumeName != "" || !datasource.HasDataSource(root) {
 		return nil
 	}
-	record, _ := datasource.RecordOf(root)
-	_, name, _, _ := hostpv.LeafOf(made)
+	record, _ := datasource.DataSourceRecordOf(root)
+	_, name, _, _ := hostpv.LeafOfHostVolume(made)
 	leaf := m.leafNamed(w, name)
 	if leaf == nil {
 		return nil // leaf_pv's cache lags, and the claim's volume is already gone

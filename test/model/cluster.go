@@ -141,7 +141,7 @@ func (r reader) objects(like client.Object) []client.Object {
 	for _, obj := range all {
 		if obj.GetLabels()[v1alpha1.LabelHost] == here.HostID {
 			claim := *api.As[*corev1.PersistentVolumeClaim](obj)
-			mirror.MarkCopied(&claim)
+			mirror.MarkLeafCreatedByOthers(&claim)
 			found = append(found, &claim)
 		}
 	}

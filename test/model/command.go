@@ -203,7 +203,7 @@ func (m *Model) movesOf(w world, n int) []string {
 		if host < 0 {
 			continue
 		}
-		if _, name, _, ours := hostpv.LeafOf(m.objects.pv(w.hostState.pvs[host])); ours && name == leafNames[n] {
+		if _, name, _, ours := hostpv.LeafOfHostVolume(m.objects.pv(w.hostState.pvs[host])); ours && name == leafNames[n] {
 			return []string{"I2: destroyed although a move has not ended"}
 		}
 	}

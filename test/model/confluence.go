@@ -180,10 +180,10 @@ func (m *Model) settledVolume(w world, pv *corev1.PersistentVolume) string {
 	if pv.DeletionTimestamp != nil {
 		words = append(words, "deleting")
 	}
-	if hostpv.Abandoned(pv) {
+	if hostpv.IsAbandonedVolume(pv) {
 		words = append(words, "abandoned")
 	}
-	if _, name, uid, ours := hostpv.LeafOf(pv); ours {
+	if _, name, uid, ours := hostpv.LeafOfHostVolume(pv); ours {
 		leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
 		switch {
 		case leaf == nil:
@@ -192,7 +192,7 @@ func (m *Model) settledVolume(w world, pv *corev1.PersistentVolume) string {
 			words = append(words, "another leaf PV")
 		}
 	} else {
-		_, stamped := mirror.OriginIn(here.HostID, pv)
+		_, stamped := mirror.LeafOriginFromHost(here.HostID, pv)
 		words = append(words, fmt.Sprintf("stamped %v, %s", stamped, pv.Annotations[v1alpha1.AnnotationReclaimPolicy]))
 	}
 	return strings.Join(words, " ")

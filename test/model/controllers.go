@@ -84,16 +84,16 @@ func (r *run) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) { r.
 // guard implements the guard of a manager that holds the fence.
 type guard struct{ run *run }
 
-func (guard) Held() error { return nil }
+func (guard) CheckFenceHeld() error { return nil }
 
-func (g guard) MayDestroy() error {
+func (g guard) CheckNotSuspended() error {
 	if g.run.world.suspended != neither {
 		return fmt.Errorf("%w: a cluster of the model was restored", guarded.ErrSuspended)
 	}
 	return nil
 }
 
-func (g guard) HostCurrent(context.Context) error { return g.MayDestroy() }
+func (g guard) CheckHostCurrent(context.Context) error { return g.CheckNotSuspended() }
 
 // request is a controller's request for an object by its name.
 type request struct{ controller, name string }
@@ -185,9 +185,9 @@ func (m *Model) reconcile(ctx context.Context, w world, q request, r *run) step 
 	}
 	var reconciler reconcile.Reconciler
 	if q.controller == hostvolume.Name {
-		reconciler = settling.Reconciler(&hostvolume.Reconciler{
+		reconciler = settling.WrapReconciler(&hostvolume.Reconciler{
 			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Recorder: r,
-			Records: &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
+			Records: &hostrecord.HostRecords{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
 		})
 	} else {
 		reconciler = m.linked(q.controller, w, r, cached, live)
@@ -223,7 +223,7 @@ func (q request) key() reconcile.Request {
 // linked returns a controller of the member's link.
 func (m *Model) linked(name string, w world, r *run, cached, live func(side) reader) reconcile.Reconciler {
 	link := m.newLink(w, r, cached, live)
-	others := func(context.Context, mirror.Member) ([]placing.Other, error) { return m.others(live(memberSide)), nil }
+	others := func(context.Context, mirror.Member) ([]placing.OtherMember, error) { return m.others(live(memberSide)), nil }
 	if err := addTo(link, name, cached, live, others); err != nil {
 		panic(err)
 	}
@@ -235,33 +235,33 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 	g := guard{r}
 	return &member.Link{
 		Member: m.self, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
-		Recorder: r, Clock: r.clock, Snapshots: member.NewOptional(), HostSnapshots: route.NewOptional(), // neither cluster serves VolumeSnapshots
-		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, m.self.HostID, m.self.Registration, g),
-		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, m.self.Registration, g),
-		MayDestroy: g.MayDestroy,
-		Restores:   func() restores.Times { return restoresOf(w.state) },
-		Unrestored: func(context.Context) error { return nil },
-		Note:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
+		Recorder: r, Clock: r.clock, Snapshots: member.NewOptionalCache(), HostSnapshots: route.NewOptionalCache(), // neither cluster serves VolumeSnapshots
+		MemberWriter:       guarded.NewMemberWriter(writer{reader: live(memberSide), run: r}, m.self.HostID, m.self.Registration, g),
+		HostWriter:       guarded.NewHostWriter(writer{reader: live(hostSide), run: r}, m.self.Registration, g),
+		CheckNotSuspended: g.CheckNotSuspended,
+		RestoreTimes:   func() restores.RestoreTimes { return restoresOf(w.state) },
+		CheckUnrestored: func(context.Context) error { return nil },
+		AnnotateFence:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
 }
 
 // addTo adds a controller to a link. The controller has no state in memory.
-func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]placing.Other, error)) error {
-	mirrors := account.NewMirrors(cached(hostSide), live(hostSide))
+func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]placing.OtherMember, error)) error {
+	mirrors := account.NewMirrorTracker(cached(hostSide), live(hostSide))
 	volumes := observe.Options{Orphans: account.NewOrphanTracker(), SilentAfter: rootpvc.DefaultSilentAfter, UnusedPromises: observe.NewUnusedPromises()}
 	switch name {
 	case rootpvc.Name:
-		return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: system, Mirrors: mirrors, Latency: account.NewProvisioningLatency(clock.RealClock{}), Backlog: backlog.New(clock.RealClock{}, backlog.DefaultLimit), Others: others})
+		return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: system, Mirrors: mirrors, Latency: account.NewProvisioningLatency(clock.RealClock{}), Backlog: backlog.New(clock.RealClock{}, backlog.DefaultLimit), OtherMembers: others})
 	case rootpv.Name:
-		return rootpv.Setup(link, volumes, &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
+		return rootpv.Setup(link, volumes, &hostrecord.HostRecords{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
 	case leafpv.Name:
 		return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: mirrors})
 	}
 	return fmt.Errorf("%s is not a controller of a link", name)
 }
 
-func restoresOf(s state) restores.Times {
-	var r restores.Times
+func restoresOf(s state) restores.RestoreTimes {
+	var r restores.RestoreTimes
 	if s.memberRestored {
 		r.Member = restored
 	}
@@ -272,8 +272,8 @@ func restoresOf(s state) restores.Times {
 }
 
 func (m *Model) setup(ctx context.Context) error {
-	if err := index.SetupHost(ctx, indexer{m, hostSide}); err != nil {
+	if err := index.SetupHostIndexes(ctx, indexer{m, hostSide}); err != nil {
 		return err
 	}
-	return index.SetupMember(ctx, indexer{m, memberSide})
+	return index.SetupMemberIndexes(ctx, indexer{m, memberSide})
 }

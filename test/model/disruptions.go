@@ -127,7 +127,7 @@ func (ms *moves) pods() {
 		ms.add("a user deletes the Pod", func(to *world) {
 			to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.DeletionTimestamp = &deleted })
 		})
-		if pod.Spec.NodeName != "" && !podstatus.Finished(pod) {
+		if pod.Spec.NodeName != "" && !podstatus.IsPodFinished(pod) {
 			ms.add("the Pod completes", func(to *world) {
 				to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
 			})
@@ -164,7 +164,7 @@ func (ms *moves) hostAdmin(n int) {
 	if pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed {
 		edit("frees the host PV", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 	}
-	if root := m.rootReferredBy(ms.from, pv); hostpv.IsUnused(pv) && pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil && !hostpv.Abandoned(pv) &&
+	if root := m.rootReferredBy(ms.from, pv); hostpv.IsUnassignedPromise(pv) && pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil && !hostpv.IsAbandonedVolume(pv) &&
 		root != nil && root.Spec.VolumeName == pv.Name && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
 		ms.add("the other member fulfills the promise", func(to *world) { m.fulfillThere(to, n) })
 	}

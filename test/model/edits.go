@@ -111,8 +111,8 @@ func (m *Model) provisionedInVain(s memberState, c int) bool {
 // holder returns the leaf claim to which a leaf PV is bound, or nil, and its origin if it is stamped.
 func (m *Model) holder(w world, leaf *corev1.PersistentVolume) (claim *corev1.PersistentVolumeClaim, origin mirror.Origin, stamped bool) {
 	for _, i := range w.claims {
-		if claim = m.objects.claim(i); hostpv.HeldBy(leaf, claim) {
-			origin, stamped = mirror.OriginIn(here.HostID, claim)
+		if claim = m.objects.claim(i); hostpv.ClaimRefHasUIDOf(leaf, claim) {
+			origin, stamped = mirror.LeafOriginFromHost(here.HostID, claim)
 			return claim, origin, stamped
 		}
 	}
@@ -128,7 +128,7 @@ func (m *Model) estranged(w world, leaf *corev1.PersistentVolume) bool {
 // lives reports whether the root of a leaf PV's stamp exists, or the root of the leaf claim to which it is
 // bound.
 func (m *Model) lives(w world, leaf *corev1.PersistentVolume) bool {
-	stamp, stamped := mirror.OriginIn(here.HostID, leaf)
+	stamp, stamped := mirror.LeafOriginFromHost(here.HostID, leaf)
 	_, origin, held := m.holder(w, leaf)
 	return stamped && m.rootOf(w, stamp.UID) != nil || held && m.rootOf(w, origin.UID) != nil
 }
@@ -136,7 +136,7 @@ func (m *Model) lives(w world, leaf *corev1.PersistentVolume) bool {
 // misbound reports whether an admin changed the claimRef of the leaf PV that a leaf claim names.
 func (m *Model) misbound(w world, claim *corev1.PersistentVolumeClaim) bool {
 	leaf := m.leafNamed(w, claim.Spec.VolumeName)
-	return leaf != nil && !hostpv.HeldBy(leaf, claim)
+	return leaf != nil && !hostpv.ClaimRefHasUIDOf(leaf, claim)
 }
 
 // promiseIsFree reports whether an admin removed the claimRef of a claim's promise, so that the scheduler

@@ -71,7 +71,7 @@ func newHandMade(policy corev1.PersistentVolumeReclaimPolicy, consent bool) *cor
 // newImport returns the host PV that an admin creates for the existing leaf PV.
 func newImport(name string, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 	leaf := newHandMade(policy, false)
-	mirrored := hostpv.Mirror(leaf, newRoot(claimNames[0], ""), policy, here)
+	mirrored := hostpv.TranslateVolume(leaf, newRoot(claimNames[0], ""), policy, here)
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{pvProtection}, CreationTimestamp: before},
 		Spec: corev1.PersistentVolumeSpec{
@@ -144,9 +144,9 @@ func (m *Model) handMadeWritten(w world, was, is *corev1.PersistentVolume) []str
 	if !w.before || was.Name != handMade {
 		return nil
 	}
-	_, stamped := mirror.OriginIn(here.HostID, was)
+	_, stamped := mirror.LeafOriginFromHost(here.HostID, was)
 	switch {
-	case was.Labels[v1alpha1.LabelHost] != here.HostID && !hostpv.HeldBy(was, m.objects.claim(w.claims[0])):
+	case was.Labels[v1alpha1.LabelHost] != here.HostID && !hostpv.ClaimRefHasUIDOf(was, m.objects.claim(w.claims[0])):
 		return []string{"I8: Xylem writes to a volume without the consent of the member's admin"}
 	case takenInMember(was):
 		return []string{"I4: Xylem writes to a volume that the member's own claim uses"}
@@ -158,10 +158,10 @@ func (m *Model) handMadeWritten(w world, was, is *corev1.PersistentVolume) []str
 
 // importWritten returns why a write to a host PV that an admin created is wrong.
 func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []string {
-	if _, asks := hostpv.ImportOfIn(was, here.ClusterID); !asks || !hostpv.Imported(is) {
+	if _, asks := hostpv.RequestedImportIn(was, here.ClusterID); !asks || !hostpv.IsImportedVolume(is) {
 		return nil
 	}
-	_, name, uid, ours := hostpv.LeafOf(is)
+	_, name, uid, ours := hostpv.LeafOfHostVolume(is)
 	leaf := m.leafNamed(w, name)
 	switch {
 	case !ours || leaf == nil || leaf.UID != uid:
@@ -172,7 +172,7 @@ func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []strin
 		return []string{"I4: a host PV adopts a volume that the member's own claim uses"}
 	case len(m.mirrorsOf(w.hostState, name)) > 1:
 		return []string{"I3: a second host PV adopts a volume"}
-	case hostpv.MemberPolicy(leaf) == corev1.PersistentVolumeReclaimRetain && is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+	case hostpv.MemberReclaimPolicy(leaf) == corev1.PersistentVolumeReclaimRetain && is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return []string{"I2: a host PV with policy Delete adopts a volume that its member retains"}
 	}
 	return nil
@@ -181,10 +181,10 @@ func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []strin
 // unsettledImport returns what is wrong with a host PV that an admin created, in a world without
 // moves.
 func (m *Model) unsettledImport(w world, pv *corev1.PersistentVolume) []string {
-	if name, asks := hostpv.ImportOfIn(pv, here.ClusterID); asks && pv.DeletionTimestamp == nil && m.leafNamed(w, name) != nil { // leaf_pv reports a missing leaf PV
+	if name, asks := hostpv.RequestedImportIn(pv, here.ClusterID); asks && pv.DeletionTimestamp == nil && m.leafNamed(w, name) != nil { // leaf_pv reports a missing leaf PV
 		return []string{"a host PV waits for volume " + name}
 	}
-	if _, name, uid, ours := hostpv.LeafOf(pv); ours && hostpv.Imported(pv) && pv.DeletionTimestamp == nil && controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) {
+	if _, name, uid, ours := hostpv.LeafOfHostVolume(pv); ours && hostpv.IsImportedVolume(pv) && pv.DeletionTimestamp == nil && controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) {
 		leaf := m.leafNamed(w, name)
 		if leaf != nil && leaf.UID == uid && stampOf(leaf) == "" { // the bound claim reports a missing leaf PV
 			return []string{"a host PV has adopted a volume that has no stamp"}
@@ -195,11 +195,11 @@ func (m *Model) unsettledImport(w world, pv *corev1.PersistentVolume) []string {
 
 // stampedForClaim reports whether a leaf PV is stamped for a claim, rather than for a host PV.
 func stampedForClaim(leaf client.Object) bool {
-	origin, stamped := mirror.OriginIn(here.HostID, leaf)
+	origin, stamped := mirror.LeafOriginFromHost(here.HostID, leaf)
 	return stamped && origin.Root.Namespace != ""
 }
 
 func stampOf(leaf client.Object) types.UID {
-	origin, _ := mirror.OriginIn(here.HostID, leaf)
+	origin, _ := mirror.LeafOriginFromHost(here.HostID, leaf)
 	return origin.UID
 }

@@ -90,7 +90,7 @@ func (m *Model) rootWritten(w world, was, is *corev1.PersistentVolumeClaim) []st
 	}
 	for c, i := range w.second.claims {
 		if leaf := m.objects.claim(i); leaf != nil && w.claims[c] == 0 {
-			if origin, _ := mirror.OriginIn(here.HostID, leaf); origin.UID == is.UID {
+			if origin, _ := mirror.LeafOriginFromHost(here.HostID, leaf); origin.UID == is.UID {
 				return []string{"I3: a claim is placed in a member while another member has its leaf claim"}
 			}
 		}
@@ -100,7 +100,7 @@ func (m *Model) rootWritten(w world, was, is *corev1.PersistentVolumeClaim) []st
 
 func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim) []string {
 	if was == nil {
-		origin, _ := mirror.OriginIn(here.HostID, is)
+		origin, _ := mirror.LeafOriginFromHost(here.HostID, is)
 		root := m.rootOf(w, origin.UID)
 		if root == nil || root.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
 			return []string{"I3: a leaf claim is created for a claim that is not placed here"}
@@ -112,11 +112,11 @@ func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim)
 	}
 	var found []string
 	for n, i := range w.memberState.pvs {
-		if pv := m.objects.pv(i); pv != nil && hostpv.PointsAt(pv, was) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		if pv := m.objects.pv(i); pv != nil && hostpv.ClaimRefNamesClaim(pv, was) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 			found = append(found, m.destroyed(w, n, was)...)
 		}
 	}
-	origin, _ := mirror.OriginIn(here.HostID, was)
+	origin, _ := mirror.LeafOriginFromHost(here.HostID, was)
 	if m.rootOf(w, origin.UID) != nil && !m.releasing(w) && was.Spec.VolumeName != "" {
 		found = append(found, "I2: the leaf claim of an existing claim is deleted although it has a volume")
 	}
@@ -139,7 +139,7 @@ func (m *Model) leafVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 
 // releasing reports whether a promise with release WhenUnused is marked as releasing.
 func (m *Model) releasing(w world) bool {
-	return slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool { pv := m.objects.pv(i); return pv != nil && hostpv.Releasing(pv) })
+	return slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool { pv := m.objects.pv(i); return pv != nil && hostpv.IsReleasingDisk(pv) })
 }
 
 // releasedInUse returns why the disk of a promise with release WhenUnused must not be released (I2,
@@ -160,7 +160,7 @@ func (m *Model) releasedInUse(w world, host *corev1.PersistentVolume, by *corev1
 // podUses reports whether the Pod exists and has not ended.
 func (m *Model) podUses(w world) bool {
 	pod := m.objects.pod(w.pod)
-	return pod != nil && !podstatus.Finished(pod)
+	return pod != nil && !podstatus.IsPodFinished(pod)
 }
 
 // destroyed returns why the data of a volume must not be destroyed.
@@ -175,18 +175,18 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 		return append(found, m.destroyedUnmirrored(w, n, by)...)
 	}
 	for _, host := range hosts {
-		if _, asks := hostpv.ImportOfIn(host, here.ClusterID); asks && len(hosts) > 1 {
+		if _, asks := hostpv.RequestedImportIn(host, here.ClusterID); asks && len(hosts) > 1 {
 			continue // another host PV represents the volume, and Xylem rejected this one
 		}
-		_, _, uid, _ := hostpv.LeafOf(host)
+		_, _, uid, _ := hostpv.LeafOfHostVolume(host)
 		switch ref := host.Spec.ClaimRef; {
-		case hostpv.Releasing(host) && !hostpv.Ended(host):
+		case hostpv.IsReleasingDisk(host) && !hostpv.IsReleasedOrFailed(host):
 			found = append(found, m.releasedInUse(w, host, by)...)
-		case hostpv.Abandoned(host):
+		case hostpv.IsAbandonedVolume(host):
 			found = append(found, "I2: destroyed although its host PV was abandoned")
 		case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 			found = append(found, "I2: destroyed although the host PV has policy Retain")
-		case !hostpv.Ended(host):
+		case !hostpv.IsReleasedOrFailed(host):
 			found = append(found, "I2: destroyed although the host PV is not Released")
 		case m.rootOf(w, ref.UID) != nil:
 			found = append(found, "I2: destroyed although the claim exists")
@@ -202,7 +202,7 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 // destroyedUnmirrored returns why the data of a volume that no host PV represents must not be
 // destroyed. While no claim is bound to the volume, no Pod can have written to it.
 func (m *Model) destroyedUnmirrored(w world, n int, by *corev1.PersistentVolumeClaim) []string {
-	_, stamped := mirror.OriginIn(here.HostID, m.objects.pv(w.memberState.pvs[n]))
+	_, stamped := mirror.LeafOriginFromHost(here.HostID, m.objects.pv(w.memberState.pvs[n]))
 	switch {
 	case by != nil && by.Annotations[fromBackup] != "":
 		return m.destroyedBackup(w, by)
@@ -227,11 +227,11 @@ func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 		return controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
 	}
 	goes := was.DeletionTimestamp == nil && is.DeletionTimestamp != nil
-	if !goes && (!ours(was) || ours(is)) || hostpv.Abandoned(was) {
+	if !goes && (!ours(was) || ours(is)) || hostpv.IsAbandonedVolume(was) {
 		return nil
 	}
 	var found []string
-	_, name, uid, _ := hostpv.LeafOf(was)
+	_, name, uid, _ := hostpv.LeafOfHostVolume(was)
 	leaf := m.leafNamed(w, name)
 	if goes && leaf != nil && leaf.UID == uid {
 		found = append(found, "I1: a host PV is deleted before its leaf PV")
@@ -254,7 +254,7 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 		return found
 	}
 	for _, i := range w.hostState.pvs {
-		if pv := m.objects.pv(i); pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == ref.UID && !hostpv.Ended(pv) {
+		if pv := m.objects.pv(i); pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == ref.UID && !hostpv.IsReleasedOrFailed(pv) {
 			return []string{"I3: a second host PV is created for a claim"}
 		}
 	}
@@ -290,7 +290,7 @@ func (m *Model) misled(w world, s step) []string {
 func (m *Model) shared(w world, t target) bool {
 	return t.side == hostSide && slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool {
 		pv := m.objects.pv(i)
-		return pv != nil && pv.Name == t.name && hostpv.IsUnfulfilled(pv)
+		return pv != nil && pv.Name == t.name && hostpv.IsUnfulfilledPromise(pv)
 	})
 }
 
@@ -315,7 +315,7 @@ func (m *Model) unsettled(w world) []string {
 	for c := range claimNames {
 		root, claim := m.objects.claim(w.roots[c]), m.objects.claim(w.claims[c])
 		if claim != nil {
-			if origin, stamped := mirror.OriginIn(here.HostID, claim); stamped && (root == nil || origin.UID != root.UID) && !m.misbound(w, claim) {
+			if origin, stamped := mirror.LeafOriginFromHost(here.HostID, claim); stamped && (root == nil || origin.UID != root.UID) && !m.misbound(w, claim) {
 				found = append(found, "a leaf claim is left although its root claim was deleted")
 			}
 		}
@@ -329,8 +329,8 @@ func (m *Model) unsettled(w world) []string {
 // inUse reports whether a host PV represents a leaf PV, and has not been abandoned or released.
 func (m *Model) inUse(w world, leaf *corev1.PersistentVolume) bool {
 	return slices.ContainsFunc(m.mirrorsOf(w.hostState, leaf.Name), func(host *corev1.PersistentVolume) bool {
-		_, _, uid, _ := hostpv.LeafOf(host)
-		return uid == leaf.UID && !hostpv.Abandoned(host) && !hostpv.Ended(host)
+		_, _, uid, _ := hostpv.LeafOfHostVolume(host)
+		return uid == leaf.UID && !hostpv.IsAbandonedVolume(host) && !hostpv.IsReleasedOrFailed(host)
 	})
 }
 
@@ -339,12 +339,12 @@ func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { /
 		return nil
 	}
 	held := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
-	_, name, uid, _ := hostpv.LeafOf(pv)
+	_, name, uid, _ := hostpv.LeafOfHostVolume(pv)
 	leaf := m.leafNamed(w, name)
 	same := leaf != nil && leaf.UID == uid
 	gone := pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && m.rootReferredBy(w, pv) == nil
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
-	case hostpv.Abandoned(pv):
+	case hostpv.IsAbandonedVolume(pv):
 		if held {
 			return []string{"an abandoned host PV keeps its finalizer"}
 		}
@@ -370,7 +370,7 @@ func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { /
 func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolumeClaim) []string { //nolint:gocyclo // a table
 	current := false
 	if claim != nil {
-		origin, stamped := mirror.OriginIn(here.HostID, claim)
+		origin, stamped := mirror.LeafOriginFromHost(here.HostID, claim)
 		current = stamped && origin.UID == root.UID
 	}
 	switch root.Spec.VolumeName {
@@ -383,10 +383,10 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if m.isThere(host) {
 		return m.unsettledElsewhere(root, current)
 	}
-	if m.withoutPromise(w, root).Report != nil || host != nil && hostpv.IsPromise(host) && !hostpv.HeldBy(host, root) && root.Status.Phase == corev1.ClaimLost {
+	if m.withoutPromise(w, root).Report != nil || host != nil && hostpv.IsPromise(host) && !hostpv.ClaimRefHasUIDOf(host, root) && root.Status.Phase == corev1.ClaimLost {
 		return nil // the controller promise reports the problem
 	}
-	if host != nil && hostpv.IsUnfulfilled(host) && host.Status.Phase == corev1.VolumeBound {
+	if host != nil && hostpv.IsUnfulfilledPromise(host) && host.Status.Phase == corev1.VolumeBound {
 		pod := m.objects.pod(w.pod)
 		switch {
 		case m.provisionedInVain(w.memberState, c):
@@ -398,7 +398,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		}
 		return nil
 	}
-	if host != nil && hostpv.WhenUnused(host) && !m.podUses(w) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !hostpv.Abandoned(host) {
+	if host != nil && hostpv.ReleasesWhenUnused(host) && !m.podUses(w) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !hostpv.IsAbandonedVolume(host) {
 		return []string{"a promise's disk is left although no Pod uses it"}
 	}
 	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && (leaf == nil && (root.Status.Phase == corev1.ClaimPending || root.Annotations[v1alpha1.AnnotationPlacedIn] == "") || leaf != nil && !stampedForClaim(leaf)) {
@@ -410,13 +410,13 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
 		return []string{"a bound claim and its host PV do not match"}
 	}
-	_, name, uid, _ := hostpv.LeafOf(host)
+	_, name, uid, _ := hostpv.LeafOfHostVolume(host)
 	leaf := m.leafNamed(w, name)
-	if hostpv.Abandoned(host) {
+	if hostpv.IsAbandonedVolume(host) {
 		return nil
 	}
 	if leaf == nil || leaf.UID != uid || !current || claim.Spec.VolumeName != leaf.Name || claim.Status.Phase != corev1.ClaimBound ||
-		!hostpv.HeldBy(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
+		!hostpv.ClaimRefHasUIDOf(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
 		return []string{"a bound claim lacks a complete volume in the member"}
 	}
 	wants, has := root.Spec.Resources.Requests[corev1.ResourceStorage], host.Spec.Capacity[corev1.ResourceStorage]

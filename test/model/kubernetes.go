@@ -245,7 +245,7 @@ func (ms *moves) resize(c int) {
 	}
 	for n, i := range ms.from.memberState.pvs {
 		pv := m.objects.pv(i)
-		if pv == nil || !hostpv.HeldBy(pv, claim) {
+		if pv == nil || !hostpv.ClaimRefHasUIDOf(pv, claim) {
 			continue
 		}
 		ms.add("member: the resizer expands the volume", func(to *world) {
@@ -258,7 +258,7 @@ func (ms *moves) resize(c int) {
 func (ms *moves) promise(c int) {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[c])
-	if root == nil || m.withoutPromise(ms.from, root).By(lifecycle.Promise) != lifecycle.CreatePromise {
+	if root == nil || m.withoutPromise(ms.from, root).StepOwnedBy(lifecycle.Promise) != lifecycle.CreatePromise {
 		return
 	}
 	pv := hostpv.CurrentPromiseFor(root, hostClass(ms.from.hostPolicy.reclaim(), ms.from.mode))
@@ -282,7 +282,7 @@ func (m *Model) withoutPromise(w world, root *corev1.PersistentVolumeClaim) life
 	if !w.lacksHostClass {
 		class = hostClass(w.hostPolicy.reclaim(), w.mode)
 	}
-	return lifecycle.Next(&volume.Observed{Root: root, Class: class})
+	return lifecycle.NextPlan(&volume.Observed{Root: root, Class: class})
 }
 
 // runPod makes the moves that bind a Pod to the member's node once its claim is bound, that remove a
@@ -309,7 +309,7 @@ func (ms *moves) runPod() {
 func (ms *moves) finish(s side) {
 	m := ms.model
 	for c, i := range claimsAt(&ms.from, s) {
-		if claim := m.objects.claim(i); claim != nil && claim.DeletionTimestamp != nil && !mirrorsnapshot.Awaited(claim) {
+		if claim := m.objects.claim(i); claim != nil && claim.DeletionTimestamp != nil && !mirrorsnapshot.HasPendingSnapshot(claim) {
 			ms.add(s.String()+": the claim is deleted", func(to *world) { claimsAt(to, s)[c] = 0 })
 		}
 	}
@@ -450,7 +450,7 @@ func (ms *moves) otherMember(c int) {
 func (m *Model) fulfillThere(to *world, n int) {
 	pv := m.objects.pv(to.hostState.pvs[n])
 	leaf := newLeafVolume(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "there"}}, "l-there", corev1.PersistentVolumeReclaimDelete)
-	to.hostState.pvs[n] = m.objects.keep(hostpv.Fulfil(hostpv.WithMember(pv, there, nil), leaf, corev1.PersistentVolumeReclaimDelete, there))
+	to.hostState.pvs[n] = m.objects.keep(hostpv.FulfillPromise(hostpv.PromiseWithMember(pv, there, nil), leaf, corev1.PersistentVolumeReclaimDelete, there))
 	for c, i := range to.roots {
 		if root := m.objects.claim(i); root != nil && root.UID == pv.Spec.ClaimRef.UID {
 			to.roots[c] = m.objects.changeClaim(i, func(root *corev1.PersistentVolumeClaim) {
@@ -470,7 +470,7 @@ func (ms *moves) endThere(n int) {
 	if ms.model.second != nil {
 		return // the second member has its own controllers
 	}
-	if pv := ms.model.objects.pv(ms.from.hostState.pvs[n]); ms.model.isThere(pv) && hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+	if pv := ms.model.objects.pv(ms.from.hostState.pvs[n]); ms.model.isThere(pv) && hostpv.IsReleasedOrFailed(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		ms.add("the other member destroys the disk of the promise", func(to *world) { to.hostState.pvs[n] = 0 })
 	}
 }

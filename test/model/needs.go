@@ -57,7 +57,7 @@ func (ms *moves) snapshot() {
 	if !m.bounds.Needs || root == nil {
 		return
 	}
-	kept := mirrorsnapshot.Awaited(root)
+	kept := mirrorsnapshot.HasPendingSnapshot(root)
 	change := func(what string, change func(*corev1.PersistentVolumeClaim)) {
 		ms.add("host: the snapshot-controller "+what, func(to *world) { to.roots[0] = m.objects.changeClaim(to.roots[0], change) })
 	}
@@ -82,10 +82,10 @@ func (m *Model) diskOf(w world, root *corev1.PersistentVolumeClaim) int {
 		return -1
 	}
 	host := m.objects.pv(w.hostState.pvs[n])
-	if host == nil || !hostpv.HeldBy(host, root) {
+	if host == nil || !hostpv.ClaimRefHasUIDOf(host, root) {
 		return -1
 	}
-	_, name, uid, _ := hostpv.LeafOf(host)
+	_, name, uid, _ := hostpv.LeafOfHostVolume(host)
 	if leaf := m.leafNamed(w, name); leaf == nil || leaf.UID != uid {
 		return -1
 	}
@@ -109,12 +109,12 @@ func (m *Model) needed(w world, n int) []string {
 		if clone == nil || !m.clones(c) || clone.DeletionTimestamp != nil || clone.Spec.VolumeName == "" {
 			continue
 		}
-		record, recorded := datasource.RecordOf(clone)
+		record, recorded := datasource.DataSourceRecordOf(clone)
 		host := slices.Index(hostNames[:], clone.Spec.VolumeName)
 		if host < 0 || !recorded || !slices.Contains(of, string(record.UID)) {
 			continue
 		}
-		if promise := m.objects.pv(w.hostState.pvs[host]); promise == nil || hostpv.IsUnfulfilled(promise) {
+		if promise := m.objects.pv(w.hostState.pvs[host]); promise == nil || hostpv.IsUnfulfilledPromise(promise) {
 			found = append(found, "I2: destroyed although a Bound claim is still to be cloned from it")
 		}
 	}
@@ -130,7 +130,7 @@ func (m *Model) usersOf(w world, n int) []string {
 		}
 	}
 	if leaf := m.objects.pv(w.memberState.pvs[n]); leaf != nil {
-		if origin, stamped := mirror.OriginIn(here.HostID, leaf); stamped {
+		if origin, stamped := mirror.LeafOriginFromHost(here.HostID, leaf); stamped {
 			uids = append(uids, string(origin.UID))
 		}
 	}

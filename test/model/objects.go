@@ -200,7 +200,7 @@ func reference(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: root.Name, UID: elsewhereUID(root.Name)}}
 	claim.Spec = root.Spec
-	pv := hostpv.Mirror(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
+	pv := hostpv.TranslateVolume(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
 	pv.UID, pv.Status.Phase, pv.ResourceVersion = types.UID("h-two-"+root.Name), corev1.VolumeBound, "1"
 	return pv
 }
@@ -235,7 +235,7 @@ func registration() *v1alpha1.ClusterRegistration {
 // record returns the host's record of the member, without content, because the model does not use
 // it.
 func record(of mirror.Member) *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: hostrecord.Name(of.ClusterID), UID: "record",
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: hostrecord.HostRecordName(of.ClusterID), UID: "record",
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}}}
 }
 

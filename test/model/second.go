@@ -52,7 +52,7 @@ func (ms *moves) inSecond() {
 
 // others returns the other members that may have a claim, from this member's point of view. A
 // member that is not modeled has no leaf claims.
-func (m *Model) others(live reader) []placing.Other {
+func (m *Model) others(live reader) []placing.OtherMember {
 	if !m.bounds.Members {
 		return nil
 	}
@@ -62,5 +62,5 @@ func (m *Model) others(live reader) []placing.Other {
 		s.memberState = s.second
 		return s
 	}
-	return []placing.Other{{Registration: m.other.Registration, Live: live, Unrestored: func(context.Context) error { return nil }}}
+	return []placing.OtherMember{{Registration: m.other.Registration, Live: live, CheckUnrestored: func(context.Context) error { return nil }}}
 }

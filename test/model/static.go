@@ -34,7 +34,7 @@ func hadBefore(own int, policy corev1.PersistentVolumeReclaimPolicy) *corev1.Per
 
 // asking returns the host PV with which an admin requests the existing volume.
 func asking(name string, policy corev1.PersistentVolumeReclaimPolicy, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
-	pv := hostpv.Mirror(leaf, newRoot(claimNames[0], rootUIDs[0]), policy, here)
+	pv := hostpv.TranslateVolume(leaf, newRoot(claimNames[0], rootUIDs[0]), policy, here)
 	pv.ObjectMeta = metav1.ObjectMeta{Name: name, Finalizers: []string{pvProtection}}
 	pv.Spec.ClaimRef, pv.Spec.StorageClassName, pv.Spec.CSI.VolumeAttributes, pv.Status.Phase = nil, className, nil, corev1.VolumePending
 	return pv
@@ -48,7 +48,7 @@ func (ms *moves) adopts() {
 	if !m.bounds.Adopts || leaf == nil {
 		return
 	}
-	for _, name := range []string{leafNames[own], hostpv.Name(leafNames[own], here.ClusterID, true)} {
+	for _, name := range []string{leafNames[own], hostpv.HostVolumeName(leafNames[own], here.ClusterID, true)} {
 		n := slices.Index(hostNames[:], name)
 		if ms.from.hostState.pvs[n] != 0 {
 			continue

@@ -45,18 +45,18 @@ func (m *Model) newWakes(ctx context.Context) (*wakes, error) {
 	}
 	link := m.newLink(world{}, &run{clock: &stopped{}}, cached, cached)
 	link.Router = route.New(cached(hostSide))
-	if err := link.Router.Setup(ctx); err != nil {
+	if err := link.Router.SetupHandlers(ctx); err != nil {
 		return nil, err
 	}
 	host := hostvolume.Reconciler{Client: writer{reader: cached(hostSide)}}
-	if err := k.start(ctx, hostvolume.Name, host.Sources(cached(hostSide))); err != nil {
+	if err := k.start(ctx, hostvolume.Name, host.EventSources(cached(hostSide))); err != nil {
 		return nil, err
 	}
 	for n, name := range []string{rootpvc.Name, rootpv.Name, leafpv.Name} {
 		if err := addTo(link, name, cached, cached, nil); err != nil {
 			return nil, err
 		}
-		if err := k.start(ctx, name, link.Sources()[n]); err != nil {
+		if err := k.start(ctx, name, link.ControllerSources()[n]); err != nil {
 			return nil, err
 		}
 	}

@@ -38,7 +38,7 @@ var (
 	leafNames = [leaves]string{leafName(claimUIDs[0]), leafName(claimUIDs[1]), handMade}
 	hostNames = [hosts]string{
 		leafNames[0], leafNames[1], handMade,
-		hostpv.Name(leafNames[0], here.ClusterID, true), hostpv.Name(leafNames[1], here.ClusterID, true), hostpv.Name(handMade, here.ClusterID, true),
+		hostpv.HostVolumeName(leafNames[0], here.ClusterID, true), hostpv.HostVolumeName(leafNames[1], here.ClusterID, true), hostpv.HostVolumeName(handMade, here.ClusterID, true),
 		hostpv.PromiseName(rootUIDs[0]), hostpv.PromiseName(rootUIDs[1]), hostpv.PromiseName(rootUIDs[2]),
 	}
 )
@@ -208,7 +208,7 @@ func (m *Model) referred(w world) map[string]bool {
 			}
 			note(pv, pv.Spec.ClaimRef)
 			found[strings.TrimPrefix(pv.Name, "pvc-mock-")] = true
-			if _, leaf, uid, ours := hostpv.LeafOf(pv); ours {
+			if _, leaf, uid, ours := hostpv.LeafOfHostVolume(pv); ours {
 				found[string(uid)] = true
 				found[strings.TrimPrefix(leaf, "pvc-")] = true
 			} else {

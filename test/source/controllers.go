@@ -94,7 +94,7 @@ func (p *program) registered(call *ast.CallExpr) ast.Expr {
 		return nil
 	}
 	if wrapper, ok := reconciler.(*ast.CallExpr); ok {
-		if f := p.declaredCallee(wrapper); f != nil && f.FullName() == module+"internal/guarded/settling.Reconciler" {
+		if f := p.declaredCallee(wrapper); f != nil && f.FullName() == module+"internal/guarded/settling.WrapReconciler" {
 			return wrapper.Args[0]
 		}
 	}

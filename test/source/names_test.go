@@ -44,12 +44,12 @@ var avoidedNames = map[string]string{
 	"internal/controller/source.steered":                contractKey,
 	"internal/controller/virtualnode.said":              withItsPackage,
 	"internal/mirror/podstatus.gate":                    kubernetesGate,
-	"internal/mirror/report.Tried":                      contractKey,
-	"internal/mirror/report.TriedMember":                contractKey,
-	"internal/mirror/report.TriedOf":                    contractKey,
-	"internal/mirror/report.triedBefore":                contractKey,
-	"internal/mirror/report.triedMembers":               contractKey,
-	"internal/mirror/report.triedWords":                 contractKey,
+	"internal/mirror/report.AttemptedMembers":                      contractKey,
+	"internal/mirror/report.AttemptedMember":                contractKey,
+	"internal/mirror/report.AttemptedMembersOf":                    contractKey,
+	"internal/mirror/report.attemptedBefore":                contractKey,
+	"internal/mirror/report.attemptedMembersLimit":               contractKey,
+	"internal/mirror/report.attemptedMessageLimit":                 contractKey,
 }
 
 // TestNamesAvoidWords checks that no identifier of the product has a word that the style guide replaces.

@@ -114,7 +114,7 @@ func ownerOf(p *program, selector *ast.SelectorExpr) string {
 func unregistered(found map[string]bool) (missing, gone []string) {
 	registered := map[string]bool{}
 	for _, need := range proof.Needs {
-		for _, by := range need.By {
+		for _, by := range need.References {
 			registered[by] = true
 		}
 	}
@@ -141,7 +141,7 @@ func unregistered(found map[string]bool) (missing, gone []string) {
 // or by a new key.
 func TestNeedsAreRegistered(t *testing.T) {
 	for _, need := range proof.Needs {
-		if len(need.By) == 0 {
+		if len(need.References) == 0 {
 			t.Errorf("need of %q: add the fields and keys by which its objects refer to the data", need.Who)
 		}
 	}

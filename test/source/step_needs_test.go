@@ -23,10 +23,10 @@ var stepTables = []struct {
 }{
 	{map[string]states.Owner{
 		"rootpvc": lifecycle.RootPVC, "rootpv": lifecycle.RootPV, "leafpv": lifecycle.LeafPV, "hostvolume": lifecycle.HostVolume,
-	}, lifecycle.NeedsOf, lifecycle.ReasonsOf, lifecycle.StepsOf},
+	}, lifecycle.NeedsOfStep, lifecycle.ReasonsOfStep, lifecycle.StepsOfOwner},
 	{map[string]states.Owner{
 		"rootsnapshot": snapshots.RootSnapshot, "leafsnapshot": snapshots.LeafSnapshot, "hostsnapshot": snapshots.HostSnapshot,
-	}, snapshots.NeedsOf, snapshots.ReasonsOf, snapshots.StepsOf},
+	}, snapshots.NeedsOfStep, snapshots.ReasonsOfStep, snapshots.StepsOwnedBy},
 }
 
 // reportingPackages lists the packages that report on behalf of these controllers.
@@ -39,7 +39,7 @@ var reportingFields = map[string]string{"reports": "reporter", "Place": "placeme
 
 // notFollowed lists functions that are not followed. Most only pass on a reason. The table's rows report the
 // reasons of observer.
-var notFollowed = []string{"Problem", "SetPlaced", "FailsClaim", "Paced", "observer"}
+var notFollowed = []string{"Problem", "SetPlaced", "ReasonFailsClaim", "ReasonQuotesMember", "observer"}
 
 // TestStepsPresentWhatTheyNeed compares the evidence, proofs and reported reasons that the table lists
 // for a step with those in the step's case in act, and in the functions that this case calls.
@@ -118,8 +118,8 @@ func stepsOf(act *ast.FuncDecl) map[states.Step][]ast.Stmt {
 // destructiveMethods lists the methods of package guarded that the tables' steps call with evidence as the
 // last argument.
 var destructiveMethods = []string{
-	"DeleteClaim", "DestroyClaim", "SetDelete", "DeleteVolume", "DropVolume", "FreePromise",
-	"DeleteSnapshot", "DestroySnapshot", "SetContentDelete", "DestroyContent", "DropContent",
+	"DeleteClaim", "DestroyClaim", "SetVolumePolicyDelete", "DeleteHostVolume", "DropHostVolume", "FreePromise",
+	"DeleteSnapshot", "DestroySnapshot", "SetContentPolicyDelete", "DestroyLeafContent", "DropHostContent",
 }
 
 // stepEvidence collects the proofs that a step's code obtains from package proof, the evidence that it

@@ -98,7 +98,7 @@ var unwatchedReads = map[unwatchedRead]string{
 	{"leafsnapshot.reconciler", access{leafSide, "PersistentVolume"}}:      "as for root_snapshot: the volume of a leaf claim that is itself watched",
 	{"hostsnapshot.Reconciler", access{hostSide, "PersistentVolumeClaim"}}: "as for root_snapshot: the claim's volume, which does not change while the claim is bound",
 
-	{"reflectedclass.observer", access{hostSide, "StorageClass"}}: "only for classes that were published before the manager started",
+	{"reflectedclass.memberReconciler", access{hostSide, "StorageClass"}}: "only for classes that were published before the manager started",
 }
 
 // withoutController lists the packages in internal/controller that do not register a controller, and

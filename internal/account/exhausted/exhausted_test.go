@@ -48,15 +48,15 @@ func TestLimit(t *testing.T) {
 		"the failed size is not a whole number of bytes":            {notes: []note{{"fast", "1.5", time.Minute}}, want: limit{1, after(time.Minute), true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var book Sizes
+			var book RejectedSizes
 			for _, n := range test.notes {
-				book.Note(n.class, resource.MustParse(n.size), after(n.until))
+				book.RecordRejectedSize(n.class, resource.MustParse(n.size), after(n.until))
 			}
-			book.Forget(test.forget)
+			book.ForgetClass(test.forget)
 			if test.met != "" {
-				book.Met("fast", resource.MustParse(test.met))
+				book.RecordCreatedSize("fast", resource.MustParse(test.met))
 			}
-			size, until, is := book.Limit("fast", after(test.at))
+			size, until, is := book.MaxRequestSize("fast", after(test.at))
 			if diff := cmp.Diff(test.want, limit{size.Value(), until, is}); diff != "" {
 				t.Error(diff)
 			}
@@ -70,11 +70,11 @@ func TestEnqueues(t *testing.T) {
 	defer cancel()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	var book Sizes
+	var book RejectedSizes
 	named := func(_ context.Context, name string) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	}
-	if err := book.SourceOf(named).Start(ctx, queue); err != nil {
+	if err := book.LimitChangeSource(named).Start(ctx, queue); err != nil {
 		t.Fatal(err)
 	}
 	until := time.Unix(1_800_000_000, 0)
@@ -92,15 +92,15 @@ func TestEnqueues(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"a size failed", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
-		{"the same size failed again", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, nil},
-		{"a larger size failed, which the first failure implies", func() { book.Note("fast", resource.MustParse("2Gi"), until) }, nil},
-		{"a smaller size failed", func() { book.Note("fast", resource.MustParse("1Mi"), until) }, []string{"fast"}},
-		{"the class's failures are forgotten", func() { book.Forget("fast") }, []string{"fast"}},
-		{"a size failed after that", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
-		{"a smaller volume was provisioned", func() { book.Met("fast", resource.MustParse("1Mi")) }, nil},
-		{"a volume of the recorded size was provisioned", func() { book.Met("fast", resource.MustParse("1Gi")) }, []string{"fast"}},
-		{"a class without failures is forgotten", func() { book.Forget("fast") }, nil},
+		{"a size failed", func() { book.RecordRejectedSize("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
+		{"the same size failed again", func() { book.RecordRejectedSize("fast", resource.MustParse("1Gi"), until) }, nil},
+		{"a larger size failed, which the first failure implies", func() { book.RecordRejectedSize("fast", resource.MustParse("2Gi"), until) }, nil},
+		{"a smaller size failed", func() { book.RecordRejectedSize("fast", resource.MustParse("1Mi"), until) }, []string{"fast"}},
+		{"the class's failures are forgotten", func() { book.ForgetClass("fast") }, []string{"fast"}},
+		{"a size failed after that", func() { book.RecordRejectedSize("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
+		{"a smaller volume was provisioned", func() { book.RecordCreatedSize("fast", resource.MustParse("1Mi")) }, nil},
+		{"a volume of the recorded size was provisioned", func() { book.RecordCreatedSize("fast", resource.MustParse("1Gi")) }, []string{"fast"}},
+		{"a class without failures is forgotten", func() { book.ForgetClass("fast") }, nil},
 	} {
 		step.do()
 		if diff := cmp.Diff(step.want, woken()); diff != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// most is the maximum number of recorded claims. The oldest ones are dropped first.
-const most = 500
+// maxRecordedClaims is the maximum number of recorded claims. The oldest ones are dropped first.
+const maxRecordedClaims = 500
 
 // Claim is a leaf claim that was withdrawn while a provisioner may have been creating a
 // volume that outlives it.
@@ -28,9 +28,9 @@ type Claim struct {
 	At int64 `json:"at"`
 }
 
-// Claims reads the withdrawn claims from the host's record of a member, or from the fence
+// ClaimsInRecord reads the withdrawn claims from the host's record of a member, or from the fence
 // in the member, by the UIDs of the leaf claims. It returns none for a nil Lease.
-func Claims(record *coordinationv1.Lease) (map[types.UID]Claim, error) {
+func ClaimsInRecord(record *coordinationv1.Lease) (map[types.UID]Claim, error) {
 	claims := map[types.UID]Claim{}
 	if record == nil || record.Annotations[v1alpha1.AnnotationWithdrawn] == "" {
 		return claims, nil
@@ -44,10 +44,10 @@ func Claims(record *coordinationv1.Lease) (map[types.UID]Claim, error) {
 	return claims, nil
 }
 
-// With returns a copy of a record with the claim added, or the record itself if it already
+// RecordWithClaim returns a copy of a record with the claim added, or the record itself if it already
 // contains the claim. root is the same as Claim.Root. It replaces a record that does not parse.
-func With(record *coordinationv1.Lease, leaf types.UID, root string, now time.Time) (*coordinationv1.Lease, error) {
-	claims, err := Claims(record)
+func RecordWithClaim(record *coordinationv1.Lease, leaf types.UID, root string, now time.Time) (*coordinationv1.Lease, error) {
+	claims, err := ClaimsInRecord(record)
 	if err != nil {
 		claims = map[types.UID]Claim{}
 	}
@@ -58,11 +58,11 @@ func With(record *coordinationv1.Lease, leaf types.UID, root string, now time.Ti
 	oldest := slices.SortedFunc(maps.Keys(claims), func(a, b types.UID) int {
 		return cmp.Or(cmp.Compare(claims[a].At, claims[b].At), cmp.Compare(a, b))
 	})
-	for len(claims) > most {
+	for len(claims) > maxRecordedClaims {
 		delete(claims, oldest[0])
 		oldest = oldest[1:]
 	}
-	text, err := fitting(claims, oldest, mirror.RecordSpace(record.Annotations, v1alpha1.AnnotationWithdrawn))
+	text, err := encodeWithinLimit(claims, oldest, mirror.RecordAnnotationSpace(record.Annotations, v1alpha1.AnnotationWithdrawn))
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +74,10 @@ func With(record *coordinationv1.Lease, leaf types.UID, root string, now time.Ti
 	return after, nil
 }
 
-// fitting encodes the claims in no more than limit bytes. It first drops the names of the oldest
+// encodeWithinLimit encodes the claims in no more than limit bytes. It first drops the names of the oldest
 // claims, because the UID is enough to recognize a volume. If even the UIDs do not fit, it drops
 // the oldest claims.
-func fitting(claims map[types.UID]Claim, oldest []types.UID, limit int) ([]byte, error) {
+func encodeWithinLimit(claims map[types.UID]Claim, oldest []types.UID, limit int) ([]byte, error) {
 	for named := 0; ; {
 		text, err := json.Marshal(claims)
 		if err != nil {

@@ -149,7 +149,7 @@ func (r *run) volumeWithConsent() *corev1.PersistentVolume {
 // writeClaimAndConsent labels the member's volume, and then creates the PersistentVolume. If the creation fails,
 // write removes the label. The member's volume must not have changed since the check.
 func (r *run) writeClaimAndConsent(ctx context.Context, dry bool) error {
-	consented := hostpv.Consented(r.leaf, r.there.HostID)
+	consented := hostpv.ConsentsToAdoption(r.leaf, r.there.HostID)
 	if !consented {
 		patch := client.MergeFromWithOptions(r.leaf, client.MergeFromWithOptimisticLock{})
 		if err := r.member.Patch(ctx, r.volumeWithConsent(), patch, command.PatchOptions(dry)...); err != nil {
@@ -194,13 +194,13 @@ func (r *run) awaitBinding(ctx context.Context) error {
 		if err := r.host.Get(ctx, client.ObjectKeyFromObject(r.asks), &host); err != nil {
 			return false, fmt.Errorf("read PersistentVolume %q: %w", r.asks.Name, err)
 		}
-		if _, _, uid, ours := hostpv.LeafOf(&host); !ours || uid != r.leaf.UID {
+		if _, _, uid, ours := hostpv.LeafOfHostVolume(&host); !ours || uid != r.leaf.UID {
 			return false, nil
 		}
 		if err := r.member.Get(ctx, client.ObjectKeyFromObject(r.leaf), &leaf); err != nil {
 			return false, fmt.Errorf("read PersistentVolume %q in the member: %w", r.leafName, err)
 		}
-		_, stamped := mirror.OriginIn(r.there.HostID, &leaf)
+		_, stamped := mirror.LeafOriginFromHost(r.there.HostID, &leaf)
 		return stamped, nil
 	})
 	if err != nil {

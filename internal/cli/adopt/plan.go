@@ -50,7 +50,7 @@ func (r *run) openClusters(ctx context.Context) error {
 		}
 		return command.Explain("the host", r.host.Config, fmt.Errorf("read registration %q: %w", r.registration, err))
 	}
-	r.there = placement.MemberOf(r.cr, nil).Member
+	r.there = placement.MemberOfRegistration(r.cr, nil).Member
 	if r.there.HostID, err = r.host.ID(ctx); err != nil {
 		return command.Explain("the host", r.host.Config, err)
 	}
@@ -61,7 +61,7 @@ func (r *run) openClusters(ctx context.Context) error {
 	case r.there.ClusterID == "":
 		return fmt.Errorf("the manager has not connected to member %q yet, so the member's cluster ID is unknown. `kubectl describe clusterregistration %s` shows why", r.registration, r.registration)
 	case id != r.there.ClusterID:
-		return fmt.Errorf(access.OtherCluster+". Specify a kubeconfig for cluster %[4]s", r.admin.Flag(), id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
+		return fmt.Errorf(access.OtherClusterFormat+". Specify a kubeconfig for cluster %[4]s", r.admin.Flag(), id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
 	}
 	r.leaf = &corev1.PersistentVolume{}
 	if err := r.member.Get(ctx, client.ObjectKey{Name: r.leafName}, r.leaf); err != nil {
@@ -107,7 +107,7 @@ func (r *run) plannedVolume() *corev1.PersistentVolume {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 			Driver: v1alpha1.ProvisionerName, VolumeHandle: r.there.ClusterID + "/" + r.leafName,
 		}},
-		NodeAffinity: affinity.ToMember(r.there.ClusterID),
+		NodeAffinity: affinity.NodeAffinityToMember(r.there.ClusterID),
 	}
 	if csi := r.leaf.Spec.CSI; csi != nil {
 		spec.CSI.ReadOnly, spec.CSI.FSType = csi.ReadOnly, csi.FSType
@@ -132,16 +132,16 @@ func (r *run) hostClass(ctx context.Context) (string, error) {
 	if err := r.host.List(ctx, &classes); err != nil {
 		return "", command.Explain("the host", r.host.Config, fmt.Errorf("list StorageClasses: %w", err))
 	}
-	there := placement.Member{Member: r.there, Rules: placement.RulesOf(r.cr)}
+	there := placement.Member{Member: r.there, Rules: placement.RulesOfRegistration(r.cr)}
 	var found []string
 	for i := range classes.Items {
 		class := &classes.Items[i]
-		if mapped, _ := there.ClassFor(class); hostclass.Mirrors(class) && mapped == r.leaf.Spec.StorageClassName {
+		if mapped, _ := there.StorageClassFor(class); hostclass.IsMirrorClass(class) && mapped == r.leaf.Spec.StorageClassName {
 			found = append(found, class.Name)
 		}
 	}
 	if len(found) > 1 {
-		return "", fmt.Errorf("several classes in the host map to the volume's class %q in the member: %s. Choose one with --class", r.leaf.Spec.StorageClassName, text.Quoted(found...))
+		return "", fmt.Errorf("several classes in the host map to the volume's class %q in the member: %s. Choose one with --class", r.leaf.Spec.StorageClassName, text.QuotedNames(found...))
 	}
 	return strings.Join(found, ""), nil
 }
@@ -149,7 +149,7 @@ func (r *run) hostClass(ctx context.Context) (string, error) {
 // checkVolume returns an error if the host cannot adopt the volume even with consent. It uses the
 // controllers' rules.
 func (r *run) checkVolume(ctx context.Context) error {
-	if _, _, uid, recorded := hostpv.LeafOf(r.asks); recorded && uid == r.leaf.UID {
+	if _, _, uid, recorded := hostpv.LeafOfHostVolume(r.asks); recorded && uid == r.leaf.UID {
 		return nil
 	}
 	asks := r.asks.DeepCopy()
@@ -157,17 +157,17 @@ func (r *run) checkVolume(ctx context.Context) error {
 		asks.UID = "planned"
 	}
 	s := &volume.Observed{
-		Member: r.there, Rules: placement.RulesOf(r.cr), Name: r.leafName, UID: r.leaf.UID, Leaf: r.leaf,
+		Member: r.there, Rules: placement.RulesOfRegistration(r.cr), Name: r.leafName, UID: r.leaf.UID, Leaf: r.leaf,
 		Imports: []corev1.PersistentVolume{*asks},
 	}
 	if r.leaf.Labels[v1alpha1.LabelHost] == "" {
 		s.Leaf = r.volumeWithConsent()
 	}
-	s.Stamp, s.Stamped = mirror.OriginIn(r.there.HostID, s.Leaf)
+	s.Stamp, s.LeafStamped = mirror.LeafOriginFromHost(r.there.HostID, s.Leaf)
 	if err := r.observeVolume(ctx, s); err != nil {
 		return err
 	}
-	if refusal := problem.ReportUnimportable(s); refusal != nil {
+	if refusal := problem.ReportImportRefused(s); refusal != nil {
 		return errors.New(refusal.Message)
 	}
 	return nil
@@ -176,10 +176,10 @@ func (r *run) checkVolume(ctx context.Context) error {
 // observeVolume reads the other objects that the check needs from both clusters.
 func (r *run) observeVolume(ctx context.Context, s *volume.Observed) error {
 	var list corev1.PersistentVolumeList
-	err := index.Pages(ctx, r.host, &list, func() {
+	err := index.ListPages(ctx, r.host, &list, func() {
 		for i := range list.Items {
 			if pv := &list.Items[i]; pv.Name != r.asks.Name && hostpv.RecordsLeaf(pv, r.there.ClusterID, r.leafName) {
-				s.Taken = pv.DeepCopy()
+				s.TakingHost = pv.DeepCopy()
 			}
 		}
 	})
@@ -187,12 +187,12 @@ func (r *run) observeVolume(ctx context.Context, s *volume.Observed) error {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("list PersistentVolumes: %w", err))
 	}
 	if r.class != "" {
-		if s.ImportClass, err = index.Find[storagev1.StorageClass](ctx, r.host, index.Named(r.class)); err != nil {
+		if s.ImportClass, err = index.FindObject[storagev1.StorageClass](ctx, r.host, index.ClusterScopedKey(r.class)); err != nil {
 			return command.Explain("the host", r.host.Config, err)
 		}
 	}
-	if s.Stamped && s.Stamp.Root.Namespace != "" {
-		root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.host, s.Stamp.Root)
+	if s.LeafStamped && s.Stamp.Root.Namespace != "" {
+		root, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.host, s.Stamp.Root)
 		if err != nil {
 			return command.Explain("the host", r.host.Config, err)
 		}
@@ -209,11 +209,11 @@ func (r *run) observeHolder(ctx context.Context, s *volume.Observed) error {
 	if ref == nil || ref.UID == "" {
 		return nil
 	}
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.member, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.member, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	if err != nil {
 		return command.Explain("the member", r.member.Config, err)
 	}
-	switch origin, ours := mirror.OriginIn(r.there.HostID, s.Leaf); {
+	switch origin, ours := mirror.LeafOriginFromHost(r.there.HostID, s.Leaf); {
 	case claim == nil || claim.UID != ref.UID:
 	case ours:
 		s.Holder, s.HolderOrigin = claim, origin
@@ -237,14 +237,14 @@ func (r *run) printPlan() error {
 	}{{fmt.Sprintf("member %q", r.registration), r.leaf}, {"the host", r.asks}} {
 		pv := half.pv
 		storage := pv.Spec.Capacity[corev1.ResourceStorage]
-		driver, handle := volumesource.Of(pv)
+		driver, handle := volumesource.VolumeSourceOf(pv)
 		fmt.Fprintf(w, "In %s\t%s\n  source\t%s %s\n  capacity\t%s\n  access modes\t%s\n  class\t%s\n  policy\t%s\n",
 			half.where, "PersistentVolume "+pv.Name, driver, handle, storage.String(), modesOfVolume(pv), textOrNone(pv.Spec.StorageClassName), pv.Spec.PersistentVolumeReclaimPolicy)
 		if ref := pv.Spec.ClaimRef; ref != nil {
 			fmt.Fprintf(w, "  claim\t%s\n", ref.Namespace+"/"+ref.Name)
 		}
 		switch {
-		case pv == r.leaf && hostpv.Consented(pv, r.there.HostID):
+		case pv == r.leaf && hostpv.ConsentsToAdoption(pv, r.there.HostID):
 			fmt.Fprintf(w, "  consent\tgiven: label %s=%s\n", v1alpha1.LabelHost, r.there.HostID)
 		case pv == r.leaf:
 			fmt.Fprintf(w, "  consent\tto be given: label %s=%s\n", v1alpha1.LabelHost, r.there.HostID)
@@ -257,7 +257,7 @@ func (r *run) printPlan() error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print the PersistentVolumes: %w", err)
 	}
-	if r.asks.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && hostpv.MemberPolicy(r.leaf) == corev1.PersistentVolumeReclaimDelete {
+	if r.asks.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && hostpv.MemberReclaimPolicy(r.leaf) == corev1.PersistentVolumeReclaimDelete {
 		fmt.Fprintln(r.env.ErrOut, "note: both policies are Delete, so deleting the claim that uses the volume destroys the disk and its data")
 	}
 	return nil

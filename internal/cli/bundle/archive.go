@@ -113,5 +113,5 @@ func (b *bundle) closeArchive() error {
 }
 
 func (b *bundle) summaryLines() []string {
-	return []string{text.Count(b.files, "file"), text.Count(b.objects, "object")}
+	return []string{text.CountNoun(b.files, "file"), text.CountNoun(b.objects, "object")}
 }

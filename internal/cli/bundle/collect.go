@@ -138,7 +138,7 @@ func (c *cluster) readObjects(ctx context.Context, kind schema.GroupVersionKind,
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // the cluster does not serve the kind
 			return kept
 		case err != nil:
-			c.recordMissing(c.source.Name, text.Plural(kind.Kind), err)
+			c.recordMissing(c.source.Name, text.PluralNoun(kind.Kind), err)
 			return kept
 		}
 		for i := range list.Items {
@@ -151,7 +151,7 @@ func (c *cluster) readObjects(ctx context.Context, kind schema.GroupVersionKind,
 			return kept
 		}
 		if seen >= most {
-			c.recordMissing(c.source.Name, text.Plural(kind.Kind), fmt.Errorf("there are more than %d, and the rest was not read", most))
+			c.recordMissing(c.source.Name, text.PluralNoun(kind.Kind), fmt.Errorf("there are more than %d, and the rest was not read", most))
 			return kept
 		}
 	}

@@ -100,7 +100,7 @@ func (o *options) writeBundle(ctx context.Context) (err error) {
 	}
 	fmt.Fprintf(o.env.Out, "%s: %s\n", o.file, strings.Join(b.summaryLines(), ", "))
 	if len(b.missing) > 0 {
-		fmt.Fprintf(o.env.Out, "Could not read %s. For the causes, see %s in the archive.\n", text.Count(len(b.missing), "item"), filepath.Join(name, missingFile))
+		fmt.Fprintf(o.env.Out, "Could not read %s. For the causes, see %s in the archive.\n", text.CountNoun(len(b.missing), "item"), filepath.Join(name, missingFile))
 	}
 	fmt.Fprintln(o.env.Out, "Read the archive before you publish it. It contains names, labels, images, addresses and log lines from your clusters.")
 	return nil

@@ -29,11 +29,11 @@ func Explain(who string, config *rest.Config, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf(access.Unauthorized+" in the kubeconfig: %w. If the credentials have expired, log in again. Otherwise, specify another kubeconfig", cluster, err)
+		return fmt.Errorf(access.UnauthorizedFormat+" in the kubeconfig: %w. If the credentials have expired, log in again. Otherwise, specify another kubeconfig", cluster, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until the namespace is deleted, then run this command again", who, err)
 	case wording.DeniedByAuthorizer(err):
-		return fmt.Errorf(access.Forbidden+": %w. Specify a kubeconfig that belongs to a cluster admin", who, err)
+		return fmt.Errorf(access.ForbiddenFormat+": %w. Specify a kubeconfig that belongs to a cluster admin", who, err)
 	case apierrors.IsForbidden(err): // rejected by an admission policy or a quota, whose message explains why
 		return fmt.Errorf("%s rejects the request: %w", cluster, err)
 	case errors.As(err, &certificate):
@@ -41,7 +41,7 @@ func Explain(who string, config *rest.Config, err error) error {
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%s does not serve this kind of object: %w", who, err)
 	case errors.As(err, &network), errors.As(err, &address):
-		return fmt.Errorf(access.Unreachable+": %w. Check the address and the network connection", cluster, err)
+		return fmt.Errorf(access.UnreachableFormat+": %w. Check the address and the network connection", cluster, err)
 	}
 	return fmt.Errorf("%s: %w", cluster, err)
 }

@@ -9,7 +9,7 @@ import (
 // DidYouMean returns a sentence with the known word that is most similar to word, preceded by a
 // space, or "" if none is similar.
 func DidYouMean(word string, known []string) string {
-	if nearest := text.Nearest(word, known); nearest != "" {
+	if nearest := text.NearestWord(word, known); nearest != "" {
 		return fmt.Sprintf(" Did you mean %q?", nearest)
 	}
 	return ""

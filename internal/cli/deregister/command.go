@@ -158,7 +158,7 @@ func (r *run) openMember(ctx context.Context) error {
 		return command.Explain("the member", r.member.Config, err)
 	}
 	if r.memberID == r.hostID {
-		return fmt.Errorf(access.IsHost+". Specify the member's kubeconfig, and choose the host with --context", r.admin.Flag())
+		return fmt.Errorf(access.IsHostFormat+". Specify the member's kubeconfig, and choose the host with --context", r.admin.Flag())
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (r *run) findMember(ctx context.Context) (*v1alpha1.ClusterRegistration, er
 		}
 		return nil, fmt.Errorf("there is no registration %q in the host.%s `kubectl get clusterregistrations` lists all registrations. To clean up a member without a registration, set --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
-		return nil, fmt.Errorf(access.OtherCluster+". Specify a kubeconfig for cluster %[4]s", r.admin.Flag(), r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
+		return nil, fmt.Errorf(access.OtherClusterFormat+". Specify a kubeconfig for cluster %[4]s", r.admin.Flag(), r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
 	}
 	return cr, nil
 }
@@ -208,7 +208,7 @@ func (r *run) confirmDeregistration(pods int) error {
 	if r.yes {
 		return nil
 	}
-	return r.env.Confirm("registration", r.name, fmt.Sprintf("continue (%s will be evicted)", text.Count(pods, "Pod")))
+	return r.env.Confirm("registration", r.name, fmt.Sprintf("continue (%s will be evicted)", text.CountNoun(pods, "Pod")))
 }
 
 // awaitDeparture deletes the registration, and waits until the manager has deregistered the member.
@@ -294,7 +294,7 @@ func (r *run) patchRegistration(ctx context.Context, cr *v1alpha1.ClusterRegistr
 // token, and remains if an earlier run was interrupted.
 func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistration) (*corev1.Secret, error) {
 	name := r.name + "-kubeconfig"
-	secret, err := index.Find[corev1.Secret](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: name})
+	secret, err := index.FindObject[corev1.Secret](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: name})
 	used := slices.ContainsFunc(all, func(cr v1alpha1.ClusterRegistration) bool { return cr.Spec.KubeconfigSecretRef.Name == name })
 	if secret == nil || used || secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		return nil, err
@@ -356,7 +356,7 @@ func (r *run) removeSecret(ctx context.Context, name string) error {
 			return nil
 		}
 	}
-	secret, err := index.Find[corev1.Secret](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: name})
+	secret, err := index.FindObject[corev1.Secret](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: name})
 	if err != nil || secret == nil {
 		return err
 	}

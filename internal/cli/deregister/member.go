@@ -59,7 +59,7 @@ func (r *run) surveyObjects(ctx context.Context) (*there, error) {
 	}
 	t.volumes, t.claims, t.namespaces = len(volumes.Items), len(claims.Items), sortedKeys(namespaces.Items)
 	var err error
-	if t.record, err = index.Find[coordinationv1.Lease](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: recordPrefix + r.memberID}); err != nil {
+	if t.record, err = index.FindObject[coordinationv1.Lease](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: recordPrefix + r.memberID}); err != nil {
 		return nil, fmt.Errorf("read the host's record of the member: %w", err)
 	}
 	return t, nil
@@ -135,7 +135,7 @@ func (r *run) cleanMember(ctx context.Context) error {
 	}
 	if !left.forgettable() {
 		r.reportMemberStays("in the member: %s and %s of this host. Namespace %q and policy \"xylem-stamps\" stay too, because they record and protect ownership",
-			text.Count(left.volumes, "volume"), text.Count(left.claims, "claim"), r.env.Namespace)
+			text.CountNoun(left.volumes, "volume"), text.CountNoun(left.claims, "claim"), r.env.Namespace)
 		return nil
 	}
 	if left.record == nil || !gone {
@@ -152,7 +152,7 @@ func (r *run) cleanMember(ctx context.Context) error {
 // removeNamespace removes the namespace, with everything in it, if register created it and no other
 // host uses it. It reports whether the namespace was deleted.
 func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
-	now, err := index.Find[corev1.Namespace](ctx, r.member, client.ObjectKeyFromObject(obj))
+	now, err := index.FindObject[corev1.Namespace](ctx, r.member, client.ObjectKeyFromObject(obj))
 	if err != nil || now == nil {
 		return err == nil, err
 	}
@@ -179,7 +179,7 @@ func (r *run) removeObject(ctx context.Context, obj *unstructured.Unstructured) 
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(obj.GroupVersionKind())
 	what := obj.GetKind() + " " + obj.GetName()
-	if found, err := index.Get(ctx, r.member, client.ObjectKeyFromObject(obj), now); err != nil || !found {
+	if found, err := index.GetIfExists(ctx, r.member, client.ObjectKeyFromObject(obj), now); err != nil || !found {
 		return err
 	}
 	if now.GetLabels()[v1alpha1.LabelManagedBy] == "Helm" {

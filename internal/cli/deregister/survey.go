@@ -38,7 +38,7 @@ func surveyVolumes(ctx context.Context, host *command.Cluster, cr *v1alpha1.Clus
 		return nil, fmt.Errorf("list the Pods on node %q: %w", cr.NodeName(), err)
 	}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; !podstatus.Finished(pod) && !podspec.IsDaemonSetPod(pod) {
+		if pod := &pods.Items[i]; !podstatus.IsPodFinished(pod) && !podspec.IsDaemonSetPod(pod) {
 			s.pods = append(s.pods, *pod)
 		}
 	}

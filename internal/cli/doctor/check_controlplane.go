@@ -64,8 +64,8 @@ func readClaimsNamedByAnnotation(ctx context.Context, r *inspect.Reader) inspect
 	return inspect.ReadList(ctx, r, "PersistentVolumeClaims", &corev1.PersistentVolumeClaimList{}, func(l *corev1.PersistentVolumeClaimList) []annotatedClaim {
 		var some []annotatedClaim
 		for i := range l.Items {
-			if c := &l.Items[i]; c.Spec.VolumeName == "" && hostclass.NamedOnlyByAnnotation(c) {
-				some = append(some, annotatedClaim{Namespace: c.Namespace, Name: c.Name, Class: hostclass.NameOf(c)})
+			if c := &l.Items[i]; c.Spec.VolumeName == "" && hostclass.IsClassNamedOnlyByAnnotation(c) {
+				some = append(some, annotatedClaim{Namespace: c.Namespace, Name: c.Name, Class: hostclass.ClassNameOf(c)})
 			}
 		}
 		return some
@@ -138,7 +138,7 @@ const scores = "1.37"
 // judgeAnnotatedClaims reports claims of Xylem's classes that make the scheduler panic when it scores nodes.
 func judgeAnnotatedClaims(h *Host) []Finding {
 	claims := slices.DeleteFunc(slices.Clone(h.Annotated.Items), func(c annotatedClaim) bool {
-		return !slices.ContainsFunc(h.Classes.Items, func(class storagev1.StorageClass) bool { return class.Name == c.Class && hostclass.Own(&class) })
+		return !slices.ContainsFunc(h.Classes.Items, func(class storagev1.StorageClass) bool { return class.Name == c.Class && hostclass.IsXylemClass(&class) })
 	})
 	if len(claims) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func judgeAnnotatedClaims(h *Host) []Finding {
 		level = Warning
 	}
 	return []Finding{problem(level, fmt.Sprintf("only the annotation %s names the class of %s, which makes kube-scheduler %s panic", corev1.BetaStorageClassAnnotation, enumerateNamed("claim", names), scores),
-		fmt.Sprintf("Set spec.storageClassName of each claim, for example with `%s`.", hostclass.NameInField(claims[0].Namespace, claims[0].Name, claims[0].Class)))}
+		fmt.Sprintf("Set spec.storageClassName of each claim, for example with `%s`.", hostclass.SetClassFieldCommand(claims[0].Namespace, claims[0].Name, claims[0].Class)))}
 }
 
 // flagsOfContainer returns the flags of a Pod's first container.

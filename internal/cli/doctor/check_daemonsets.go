@@ -59,5 +59,5 @@ func daemonSetRunsOn(d *appsv1.DaemonSet, node *corev1.Node) bool {
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, tolerated...)
 	// Ignore the taint of an away member, because it is temporary.
 	keepsOff := func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway }
-	return placement.Selects(pod, node) && !slices.ContainsFunc(placement.Untolerated(pod, node), keepsOff)
+	return placement.PodSelectsNode(pod, node) && !slices.ContainsFunc(placement.UntoleratedTaints(pod, node), keepsOff)
 }

@@ -64,7 +64,7 @@ func judgeDriver(d inspect.Object[storagev1.CSIDriver], name string, capacity bo
 
 // judgeCSINodes reports virtual nodes without a CSINode, if the host's scheduler may check CSINodes.
 func judgeCSINodes(h *Host) []Finding {
-	if !nodes.ReadsCSINodes(h.Driver.Item) || !h.Nodes.Read || !h.CSINodes.Read {
+	if !nodes.SchedulerReadsCSINodes(h.Driver.Item) || !h.Nodes.Read || !h.CSINodes.Read {
 		return nil
 	}
 	names := withoutCSINode(h)
@@ -83,7 +83,7 @@ func judgeCSINodes(h *Host) []Finding {
 func withoutCSINode(h *Host) []string {
 	complete := sets.New[string]()
 	for i := range h.CSINodes.Items {
-		if nodes.NamesDrivers(&h.CSINodes.Items[i]) {
+		if nodes.CSINodeNamesAllDrivers(&h.CSINodes.Items[i]) {
 			complete.Insert(h.CSINodes.Items[i].Name)
 		}
 	}

@@ -119,7 +119,7 @@ func judgeLeaves(m *Member) []Finding {
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(m.Leaves)) {
-		parts = append(parts, text.Count(m.Leaves[kind], kind))
+		parts = append(parts, text.CountNoun(m.Leaves[kind], kind))
 	}
 	if len(parts) == 0 {
 		return []Finding{passed("the cluster has no objects of this host")}

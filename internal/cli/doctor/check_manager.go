@@ -65,13 +65,13 @@ func judgeManager(f *Facts) []Finding {
 		return []Finding{passed("a manager is the leader, but it does not run in a Deployment in namespace %q", h.Namespace)}
 	}
 	if want, has := ptr.Deref(d.Spec.Replicas, 1), d.Status.AvailableReplicas; has < want || d.Status.UpdatedReplicas < want {
-		return []Finding{problem(Warning, fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.Count(int(want), "replica"), d.Status.UpdatedReplicas), logs)}
+		return []Finding{problem(Warning, fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.CountNoun(int(want), "replica"), d.Status.UpdatedReplicas), logs)}
 	}
 	if limit, need := memoryLimitOf(d), memoryNeeded(h.Registrations.Items); limit != nil && limit.Cmp(*need) < 0 {
 		return []Finding{problem(Warning, fmt.Sprintf("the manager's memory limit is %s, but a restart with the volumes of all members needs about %s, and more with Pods", limit, need),
 			fmt.Sprintf("Set the memory limit of container \"manager\" (resources.limits.memory of the chart) to %s or more. See \"Sizing\" in OPERATIONS.md.", need))}
 	}
-	return []Finding{passed("the manager has %s available, and one is the leader", text.Count(int(d.Status.AvailableReplicas), "replica"))}
+	return []Finding{passed("the manager has %s available, and one is the leader", text.CountNoun(int(d.Status.AvailableReplicas), "replica"))}
 }
 
 // memoryLimitOf returns the memory limit of the manager's container, or nil if it has none.

@@ -39,11 +39,11 @@ func judgeRegistrations(f *Facts) []Finding {
 	case n == 0:
 		return []Finding{passed("no cluster is registered yet")}
 	case len(found) == 0:
-		found = append(found, passed("%s, and the manager reports no problems", text.Count(n, "registration")))
+		found = append(found, passed("%s, and the manager reports no problems", text.CountNoun(n, "registration")))
 	}
 	for i := range h.Registrations.Items {
 		if lifted := placement.LiftedDenials(&h.Registrations.Items[i]); len(lifted) > 0 {
-			found = append(found, passed("spec.namespaces.deny %s", placement.LiftedText(lifted)).ofMember(h.Registrations.Items[i].Name))
+			found = append(found, passed("spec.namespaces.deny %s", placement.LiftedDenialsText(lifted)).ofMember(h.Registrations.Items[i].Name))
 		}
 	}
 	return found

@@ -112,7 +112,7 @@ func judgeNodeAPI(f *Facts) []Finding {
 			"Allow the control plane to reach the manager's Pods on the node API port (10250), including in NetworkPolicies and egress selectors. See charts/xylem/NODES.md."))
 	}
 	if len(found) == 0 && reached > 0 {
-		found = append(found, passed("the API server reaches the manager as the kubelet of %s", text.Count(reached, "virtual node")))
+		found = append(found, passed("the API server reaches the manager as the kubelet of %s", text.CountNoun(reached, "virtual node")))
 	}
 	return found
 }

@@ -78,10 +78,10 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 	var lacks, withheld []string
 	for _, a := range r.Lacks {
 		if cluster == "" && isChosenByAdmin(a) {
-			withheld = append(withheld, check.Describe(a))
+			withheld = append(withheld, check.DescribePermission(a))
 			continue
 		}
-		lacks = append(lacks, check.Describe(a))
+		lacks = append(lacks, check.DescribePermission(a))
 	}
 	var found []Finding
 	if len(lacks) > 0 {
@@ -89,7 +89,7 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 		if cluster != "" {
 			toDo = "Run `kubectl xylem register` for the member again, or upgrade the xylem-member chart in the member."
 		}
-		found = append(found, problem(Error, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.Count(len(lacks), "permission"), enumerateFirst(lacks)), toDo))
+		found = append(found, problem(Error, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.CountNoun(len(lacks), "permission"), enumerateFirst(lacks)), toDo))
 	}
 	if len(r.Excess) > 0 {
 		excess := r.Excess
@@ -111,7 +111,7 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 func describePermissions(all []authorizationv1.ResourceAttributes) []string {
 	var names []string
 	for _, a := range all {
-		names = append(names, check.Describe(a))
+		names = append(names, check.DescribePermission(a))
 	}
 	return names
 }

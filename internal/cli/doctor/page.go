@@ -45,7 +45,7 @@ func (p page) printCheckup(c *Checkup) {
 	if printed {
 		fmt.Fprintln(p.Out)
 	}
-	fmt.Fprintf(p.Out, "%d ok, %s, %s\n", c.Counts.OK, text.Count(c.Counts.Warnings, "warning"), text.Count(c.Counts.Errors, "error"))
+	fmt.Fprintf(p.Out, "%d ok, %s, %s\n", c.Counts.OK, text.CountNoun(c.Counts.Warnings, "warning"), text.CountNoun(c.Counts.Errors, "error"))
 }
 
 func (p page) printHeading(cluster string) {

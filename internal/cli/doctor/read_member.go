@@ -134,7 +134,7 @@ func (v *visit) readRegisteredMember(ctx context.Context, registration *v1alpha1
 		return away(err)
 	}
 	m.Account = Account{Namespace: v.env.Namespace, Name: command.MemberAccount}
-	if token, ok := access.ParseToken(access.TokenOf(raw)); ok {
+	if token, ok := access.ParseAccountToken(access.KubeconfigToken(raw)); ok {
 		m.Issued, m.Account = token.Issued, Account{Namespace: token.Namespace, Name: token.Account}
 	}
 	r, err := v.connectMember(ctx, config, &m)

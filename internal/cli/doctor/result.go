@@ -110,7 +110,7 @@ func NewCheckup(findings []Finding, missing []inspect.Missing) *Checkup {
 
 // enumerateNamed enumerates objects: `PersistentVolumes "a", "b", and 3 more`.
 func enumerateNamed(kind string, names []string) string {
-	plural := strings.TrimPrefix(text.Count(len(names), kind), fmt.Sprint(len(names))+" ")
+	plural := strings.TrimPrefix(text.CountNoun(len(names), kind), fmt.Sprint(len(names))+" ")
 	quoted := make([]string, 0, len(names))
 	for _, name := range names {
 		quoted = append(quoted, strconv.Quote(name))

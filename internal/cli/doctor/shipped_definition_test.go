@@ -68,13 +68,13 @@ func TestRights(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for _, a := range host {
-		names["host: "+check.Describe(a)] = true
+		names["host: "+check.DescribePermission(a)] = true
 		if a.Namespace == "xylem-system" {
-			t.Errorf("%s", check.Describe(a))
+			t.Errorf("%s", check.DescribePermission(a))
 		}
 	}
 	for _, a := range member {
-		names["member: "+check.Describe(a)] = true
+		names["member: "+check.DescribePermission(a)] = true
 	}
 	for _, want := range []string{
 		"host: patch clusterregistrations/status.cluster.xylem.io", "host: update leases.coordination.k8s.io in storage",

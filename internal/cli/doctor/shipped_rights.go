@@ -47,7 +47,7 @@ func grantedPermissions(objects []*unstructured.Unstructured, from, to Account) 
 		if namespace == from.Namespace {
 			namespace = to.Namespace
 		}
-		all = append(all, check.Attributes(check.Rights{Namespace: namespace, Rules: role.Rules})...)
+		all = append(all, check.PermissionsOf(check.RequiredRules{Namespace: namespace, Rules: role.Rules})...)
 	}
 	return all, nil
 }

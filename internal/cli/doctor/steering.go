@@ -29,7 +29,7 @@ func judgeSteering(f *Facts) []Finding {
 	}
 	var restricted []string
 	for i := range h.Registrations.Items {
-		if r := &h.Registrations.Items[i]; placement.MemberOf(r, nil).Rules.RestrictsNamespaces() {
+		if r := &h.Registrations.Items[i]; placement.MemberOfRegistration(r, nil).Rules.RestrictsNamespaces() {
 			restricted = append(restricted, r.Name)
 		}
 	}

@@ -79,7 +79,7 @@ type PodFacts struct {
 // MemberOfClaim returns the cluster ID of the member that a claim is or will be in, or "".
 func (f *Facts) MemberOfClaim(c *ClaimFacts) string {
 	if c.Volume != nil {
-		if id, _, _, ours := hostpv.LeafOf(c.Volume); ours {
+		if id, _, _, ours := hostpv.LeafOfHostVolume(c.Volume); ours {
 			return id
 		}
 		if id := c.Volume.Labels[v1alpha1.LabelClusterID]; id != "" {
@@ -167,10 +167,10 @@ func (f *Facts) ClusterIDs() []string {
 func (c *ClaimFacts) BelongsToXylem() bool {
 	switch {
 	case c.Volume != nil:
-		_, _, _, leaf := hostpv.LeafOf(c.Volume)
+		_, _, _, leaf := hostpv.LeafOfHostVolume(c.Volume)
 		return leaf || hostpv.IsPromise(c.Volume)
 	case c.Class != nil:
-		return hostclass.Own(c.Class)
+		return hostclass.IsXylemClass(c.Class)
 	}
 	return true // assume so if neither could be read
 }

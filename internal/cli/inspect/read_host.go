@@ -74,7 +74,7 @@ func (g *Gathering) ReadPod(ctx context.Context, key types.NamespacedName) error
 		return err
 	}
 	g.Pod = &PodFacts{Pod: &pod, Events: g.host.ReadEvents(ctx, KindPod, &pod)}
-	for _, name := range podspec.ClaimNames(&pod) {
+	for _, name := range podspec.ClaimNamesOfPod(&pod) {
 		g.Claims = append(g.Claims, g.claimFacts(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}))
 	}
 	return nil
@@ -99,7 +99,7 @@ func (g *Gathering) ReadClaim(ctx context.Context, key types.NamespacedName) err
 		g.host.RecordMissing("the Pods in namespace "+key.Namespace, err)
 	}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; slices.Contains(podspec.ClaimNames(pod), key.Name) {
+		if pod := &pods.Items[i]; slices.Contains(podspec.ClaimNamesOfPod(pod), key.Name) {
 			c.Pods = append(c.Pods, PodFacts{Pod: pod, Events: g.host.ReadEvents(ctx, KindPod, pod)})
 		}
 	}
@@ -166,7 +166,7 @@ func (g *Gathering) claimFacts(ctx context.Context, key types.NamespacedName) Cl
 		return c
 	}
 	c.Events = g.host.ReadEvents(ctx, KindClaim, c.Claim)
-	name := hostclass.NameOf(c.Claim)
+	name := hostclass.ClassNameOf(c.Claim)
 	class := ReadNamed[storagev1.StorageClass](ctx, &g.host, KindClass, types.NamespacedName{Name: name})
 	c.Class, c.ClassAbsent = class.Item, name != "" && class.Absent()
 	c.Volume = ReadNamed[corev1.PersistentVolume](ctx, &g.host, KindVolume, types.NamespacedName{Name: c.Claim.Spec.VolumeName}).Item
@@ -182,7 +182,7 @@ func (g *Gathering) earlierVolumes(ctx context.Context, key types.NamespacedName
 		var found []corev1.PersistentVolume
 		for i := range l.Items {
 			pv := &l.Items[i]
-			_, _, _, ours := hostpv.LeafOf(pv)
+			_, _, _, ours := hostpv.LeafOfHostVolume(pv)
 			if ref := pv.Spec.ClaimRef; ref != nil && ref.Namespace == key.Namespace && ref.Name == key.Name && (ours || hostpv.IsPromise(pv)) {
 				found = append(found, *pv)
 			}
@@ -216,5 +216,5 @@ const textLimit = 1024
 
 // Plain returns text from another writer, sanitized and on one line.
 func Plain(text string) string {
-	return strings.Join(strings.Fields(sanitize.Plain(text, textLimit)), " ")
+	return strings.Join(strings.Fields(sanitize.PlainText(text, textLimit)), " ")
 }

@@ -86,7 +86,7 @@ func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *re
 	name := g.NameOfMember(id, nil)
 	r, is, err := ConnectMember(ctx, env, config, name, g.host.Misses, g.patienceWith(id), patience)
 	if err == nil && is != id {
-		err = fmt.Errorf(access.OtherCluster, "the kubeconfig", is, fmt.Sprintf("registration %q", name), id)
+		err = fmt.Errorf(access.OtherClusterFormat, "the kubeconfig", is, fmt.Sprintf("registration %q", name), id)
 	}
 	if err != nil {
 		g.host.RecordMissing("member "+name, err)
@@ -126,7 +126,7 @@ func (r *Reader) readLeafClaim(ctx context.Context, c *ClaimFacts) {
 		name = c.Leaf.Spec.VolumeName
 	}
 	if c.Volume != nil {
-		if _, represented, _, ours := hostpv.LeafOf(c.Volume); ours {
+		if _, represented, _, ours := hostpv.LeafOfHostVolume(c.Volume); ours {
 			name = represented // the leaf claim may no longer refer to this volume
 		}
 	}

@@ -108,7 +108,7 @@ func disksLeftBehind(ctx context.Context, h *objects.Client, claim string) ([]co
 		}
 	}
 	if len(left) == 0 && len(bound) > 0 {
-		return nil, fmt.Errorf("earlier moves of claim %q kept only volumes that claims use now (%s), so this command destroys none of them. Remove the annotations under %s from each volume", claim, text.Quoted(bound...), v1alpha1.MovePrefix)
+		return nil, fmt.Errorf("earlier moves of claim %q kept only volumes that claims use now (%s), so this command destroys none of them. Remove the annotations under %s from each volume", claim, text.QuotedNames(bound...), v1alpha1.MovePrefix)
 	}
 	if len(left) == 0 {
 		return nil, NothingToDo{Err: fmt.Errorf("no earlier move of claim %q in namespace %q left a disk", claim, h.Namespace)}
@@ -123,7 +123,7 @@ func disksToDestroy(h *objects.Client, all Fleet, left []corev1.PersistentVolume
 	var stale []error
 	for i := range left {
 		pv := &left[i]
-		clusterID, _, _, _ := hostpv.LeafOf(pv)
+		clusterID, _, _, _ := hostpv.LeafOfHostVolume(pv)
 		switch restored, err := all.Restored(objects.Place{ClusterID: clusterID, Restores: pv.Annotations[v1alpha1.AnnotationMoveRestores]}); {
 		case err != nil:
 			stale = append(stale, fmt.Errorf("volume %q is not destroyed: %w", pv.Name, err))
@@ -160,7 +160,7 @@ func markForDestruction(ctx context.Context, h *objects.Client, pv *corev1.Persi
 		return nil
 	}
 	return h.AwaitCondition(ctx, fmt.Sprintf("volume %q to be destroyed", pv.Name), func(ctx context.Context) (string, error) {
-		now, err := index.Find[corev1.PersistentVolume](ctx, h, client.ObjectKeyFromObject(pv))
+		now, err := index.FindObject[corev1.PersistentVolume](ctx, h, client.ObjectKeyFromObject(pv))
 		if err != nil {
 			return "", h.ExplainHostError(err)
 		}

@@ -18,7 +18,7 @@
 //     the checksum again. So no write reaches the old disk after its last checksum, and the two
 //     disks never diverge.
 //   - The copy overwrites only a volume that the other member provisioned for the second claim. No
-//     existing volume of the host is bound to that claim (pvc.SelectsNone). If the member binds the
+//     existing volume of the host is bound to that claim (pvc.ContradictorySelector). If the member binds the
 //     leaf claim to one of its own existing volumes, the move ends before it writes to the volume, and
 //     sets the volume's policy to Retain.
 //   - Both PersistentVolumes in the host have policy Retain before the claim is deleted, and the

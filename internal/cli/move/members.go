@@ -67,7 +67,7 @@ func (f Fleet) Restored(places ...objects.Place) (bool, error) {
 
 // Disconnected returns the reason why Xylem cannot know whether a volume's disk still exists, or "".
 func (f Fleet) Disconnected(pv *corev1.PersistentVolume) string {
-	clusterID, _, _, ours := hostpv.LeafOf(pv)
+	clusterID, _, _, ours := hostpv.LeafOfHostVolume(pv)
 	if !ours {
 		return ""
 	}
@@ -111,7 +111,7 @@ func usableNodeOf(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRe
 		}
 		return nil, fmt.Errorf("member %q is not ready (`kubectl describe clusterregistration %s`): %s", cr.Name, cr.Name, why)
 	}
-	node, err := index.Find[corev1.Node](ctx, h, client.ObjectKey{Name: cr.NodeName()})
+	node, err := index.FindObject[corev1.Node](ctx, h, client.ObjectKey{Name: cr.NodeName()})
 	switch {
 	case err != nil:
 		return nil, h.ExplainHostError(err)
@@ -119,7 +119,7 @@ func usableNodeOf(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRe
 		return nil, fmt.Errorf("member %q has no Node %q in the host yet. Run this command again when the Node exists", cr.Name, cr.NodeName())
 	case node.Spec.Unschedulable:
 		return nil, fmt.Errorf("no Pod can start in member %q: somebody cordoned Node %q. Run `kubectl uncordon %s`", cr.Name, node.Name, node.Name)
-	case !nodes.IsReady(node), nodes.Away(node):
+	case !nodes.IsReady(node), nodes.MemberAway(node):
 		return nil, fmt.Errorf("no Pod can start in member %q: Node %q is not ready, or the member is away. `kubectl describe node %s` shows why", cr.Name, node.Name, node.Name)
 	}
 	return node, nil

@@ -92,7 +92,7 @@ func boundClaimAndVolume(ctx context.Context, h *objects.Client, name string) (*
 
 // registrationOfOrigin returns the member that has the volume.
 func registrationOfOrigin(all Fleet, claim *corev1.PersistentVolumeClaim, old *corev1.PersistentVolume, to *v1alpha1.ClusterRegistration) (*v1alpha1.ClusterRegistration, error) {
-	clusterID, _, _, ours := hostpv.LeafOf(old)
+	clusterID, _, _, ours := hostpv.LeafOfHostVolume(old)
 	from := all.registrationOfCluster(clusterID)
 	switch {
 	case !ours:

@@ -24,20 +24,20 @@ import (
 // checkMemberSuits checks that a member has the class and the capacity for the copy of a claim, and admits the claim's
 // namespace.
 func checkMemberSuits(ctx context.Context, h *objects.Client, name string, claim *corev1.PersistentVolumeClaim, to *v1alpha1.ClusterRegistration) error {
-	class, err := index.Find[storagev1.StorageClass](ctx, h, client.ObjectKey{Name: ptr.Deref(claim.Spec.StorageClassName, "")})
+	class, err := index.FindObject[storagev1.StorageClass](ctx, h, client.ObjectKey{Name: ptr.Deref(claim.Spec.StorageClassName, "")})
 	switch {
 	case err != nil:
 		return h.ExplainHostError(err)
 	case class == nil:
 		return fmt.Errorf("the host has no StorageClass %q, so no copy can be provisioned. Create it again", ptr.Deref(claim.Spec.StorageClassName, ""))
-	case !hostclass.Mirrors(class), !hostclass.WaitsForConsumer(class):
+	case !hostclass.IsMirrorClass(class), !hostclass.WaitsForConsumer(class):
 		return fmt.Errorf("StorageClass %q does not let Xylem create volumes in the member where a Pod is placed. The StorageClass needs provisioner %s, %s=%s and volumeBindingMode WaitForFirstConsumer", class.Name, v1alpha1.ProvisionerName, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
 	node, err := usableNodeOf(ctx, h, to)
 	if err != nil {
 		return err
 	}
-	namespace, err := index.Find[corev1.Namespace](ctx, h, client.ObjectKey{Name: claim.Namespace})
+	namespace, err := index.FindObject[corev1.Namespace](ctx, h, client.ObjectKey{Name: claim.Namespace})
 	if err != nil {
 		return h.ExplainHostError(err)
 	}
@@ -48,7 +48,7 @@ func checkMemberSuits(ctx context.Context, h *objects.Client, name string, claim
 	query := placement.Query{Namespace: placement.NamespaceOf(claim.Namespace, namespace), Claims: []placement.ClaimNeed{{
 		Name: name, Class: class, Size: claim.Spec.Resources.Requests[corev1.ResourceStorage],
 	}}}
-	there := placement.Candidate{Member: placement.MemberOf(to, node), Connection: registered.ConnectionOf(to), Largest: largestOn(node, capacities.Items)}
+	there := placement.Candidate{Member: placement.MemberOfRegistration(to, node), Connection: registered.ConnectionOf(to), Largest: largestOn(node, capacities.Items)}
 	if refusal := query.VerdictOn(there).Refusal(); refusal != nil {
 		return fmt.Errorf("member %q cannot take the claim: %s", to.Name, refusal.Message)
 	}

@@ -240,7 +240,7 @@ func (r *run) checkClusters(ctx context.Context) error {
 		return command.Explain("the member", r.Member.Config, err)
 	}
 	if hostID == r.MemberID {
-		return fmt.Errorf(access.IsHost+". Specify the member's kubeconfig, and choose the host with --context", r.admin.Flag())
+		return fmt.Errorf(access.IsHostFormat+". Specify the member's kubeconfig, and choose the host with --context", r.admin.Flag())
 	}
 	if err := r.RefuseHosts(ctx); err != nil {
 		return err

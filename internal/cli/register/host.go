@@ -38,12 +38,12 @@ func (r *run) readRegistration(ctx context.Context) error {
 			continue
 		}
 		if other.Status.ClusterID == r.MemberID {
-			return fmt.Errorf(access.AlreadyRegistered+". To repair that registration or rotate its token, run `kubectl xylem register %s`; to replace it, deregister it first", other.Name, other.Name)
+			return fmt.Errorf(access.AlreadyRegisteredFormat+". To repair that registration or rotate its token, run `kubectl xylem register %s`; to replace it, deregister it first", other.Name, other.Name)
 		}
 	}
 	if r.before != nil {
 		if id := r.before.Status.ClusterID; id != "" && id != r.MemberID {
-			return fmt.Errorf(access.OtherCluster+". Choose another name, or run `kubectl xylem deregister %s` first", r.admin.Flag(), r.MemberID, fmt.Sprintf("registration %q", r.name), id, r.name)
+			return fmt.Errorf(access.OtherClusterFormat+". Choose another name, or run `kubectl xylem deregister %s` first", r.admin.Flag(), r.MemberID, fmt.Sprintf("registration %q", r.name), id, r.name)
 		}
 		if r.before.DeletionTimestamp != nil {
 			return fmt.Errorf("registration %q is being deleted. Wait until it is deleted; `kubectl describe clusterregistration %s` shows what the deletion is waiting for", r.name, r.name)

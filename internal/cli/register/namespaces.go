@@ -16,7 +16,7 @@ import (
 // adviseOnDenied reports the default patterns that the registration's own spec.namespaces.deny replaces.
 func (r *run) adviseOnDenied() {
 	if lifted := placement.LiftedDenials(r.registration()); len(lifted) > 0 {
-		fmt.Fprintf(r.Env.ErrOut, "note: spec.namespaces.deny of registration %q %s. To deny them again, add these patterns\n", r.name, placement.LiftedText(lifted))
+		fmt.Fprintf(r.Env.ErrOut, "note: spec.namespaces.deny of registration %q %s. To deny them again, add these patterns\n", r.name, placement.LiftedDenialsText(lifted))
 	}
 }
 
@@ -32,9 +32,9 @@ func (r *run) adviseOnNamespaces(ctx context.Context) {
 		return
 	}
 	cr := r.registration()
-	there := placement.MemberOf(cr, nil)
+	there := placement.MemberOfRegistration(cr, nil)
 	for i := range list.Items {
-		if there.Answer(placement.Request{Namespace: placement.NamespaceOf(list.Items[i].Name, &list.Items[i])}).Refusal == nil {
+		if there.AnswerRequest(placement.Request{Namespace: placement.NamespaceOf(list.Items[i].Name, &list.Items[i])}).Refusal == nil {
 			return
 		}
 	}
@@ -43,5 +43,5 @@ func (r *run) adviseOnNamespaces(ctx context.Context) {
 		labels = append(labels, key+"="+cr.Spec.Namespaces.MatchLabels[key])
 	}
 	fmt.Fprintf(r.Env.ErrOut, "warning: spec.namespaces of registration %q admits none of the host's %s, so no Pod or claim can go to the member. To label a namespace, run `kubectl label namespace NAMESPACE %s`\n",
-		r.name, text.Count(len(list.Items), "namespace"), strings.Join(labels, " "))
+		r.name, text.CountNoun(len(list.Items), "namespace"), strings.Join(labels, " "))
 }

@@ -70,7 +70,7 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	var own []string
 	if r.host.List(ctx, &classes) == nil {
 		for i := range classes.Items {
-			if hostclass.Own(&classes.Items[i]) {
+			if hostclass.IsXylemClass(&classes.Items[i]) {
 				own = append(own, classes.Items[i].Name)
 			}
 		}
@@ -84,7 +84,7 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	var tolerations []string
 	for _, taint := range node.Spec.Taints {
 		if taint.Key != v1alpha1.TaintMemberAway && !strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
-			tolerations = append(tolerations, placement.Toleration(taint))
+			tolerations = append(tolerations, placement.TolerationYAML(taint))
 		}
 	}
 	if len(tolerations) > 0 {

@@ -41,7 +41,7 @@ func BuildTree(read *inspect.Facts) *inspect.Tree {
 			t.Root.Children = append(t.Root.Children, f.nodeOfClaim(&f.Claims[i]))
 		}
 		// Without it, the tree of a Pod without claims would not show that its member is away.
-		if r := f.Registration(f.MemberOfPod(f.Pod)); r != nil && !podstatus.Finished(f.Pod.Pod) && !leadsToRegistration(&t.Root, r.Name) {
+		if r := f.Registration(f.MemberOfPod(f.Pod)); r != nil && !podstatus.IsPodFinished(f.Pod.Pod) && !leadsToRegistration(&t.Root, r.Name) {
 			t.Root.Children = append(t.Root.Children, registrationNode(r))
 		}
 	}
@@ -110,7 +110,7 @@ func (f builder) nodeOfClaim(c *inspect.ClaimFacts) inspect.Node {
 		n.Details = append(n.Details, "no Pod uses the claim yet, and its class waits for the first Pod")
 	}
 	if c.ClassAbsent && c.Claim.Spec.VolumeName == "" {
-		n.Children = append(n.Children, inspect.Node{Kind: inspect.KindClass, Name: hostclass.NameOf(c.Claim), State: inspect.StateNotFound, Health: inspect.Bad})
+		n.Children = append(n.Children, inspect.Node{Kind: inspect.KindClass, Name: hostclass.ClassNameOf(c.Claim), State: inspect.StateNotFound, Health: inspect.Bad})
 	}
 	switch id := f.MemberOfClaim(c); {
 	case c.Volume != nil:
@@ -139,7 +139,7 @@ func (f builder) nodeOfSnapshot(s *inspect.SnapshotFacts) inspect.Node {
 	}
 	if s.Content != nil {
 		n.Details = append(n.Details, "VolumeSnapshotContent "+s.Content.Name)
-		if id := snapshot.PlacedIn(s.Content); id != "" {
+		if id := snapshot.ContentPlacedIn(s.Content); id != "" {
 			n.Details = append(n.Details, "in member "+f.NameOfMember(id, nil))
 		}
 	}
@@ -190,14 +190,14 @@ func (f builder) couldNotRead(what string) bool {
 
 func describeOtherDriver(c *inspect.ClaimFacts) string {
 	if c.Volume != nil {
-		driver, _ := volumesource.Of(c.Volume)
+		driver, _ := volumesource.VolumeSourceOf(c.Volume)
 		return fmt.Sprintf("not managed by Xylem, because its volume has driver %s", driver)
 	}
 	return fmt.Sprintf("not managed by Xylem, because its class has provisioner %s", c.Class.Provisioner)
 }
 
 func waitsForConsumer(class *storagev1.StorageClass) bool {
-	return class != nil && hostclass.WaitsForConsumer(class) && !hostpv.Promises(class)
+	return class != nil && hostclass.WaitsForConsumer(class) && !hostpv.IsPromiseClass(class)
 }
 
 // nodeOfVolume returns the node for a host PV, with the volume that it represents.
@@ -206,10 +206,10 @@ func (f builder) nodeOfVolume(c *inspect.ClaimFacts) inspect.Node {
 	n := NodeOfObject(inspect.KindVolume, "", pv, PhaseOrUnknown(string(pv.Status.Phase)), volumeHealth(pv))
 	n.Details = append(n.Details, volumeDetails(pv)...)
 	n.Events = relevantEvents(c.VolumeEvents, false, sinceIfHealthy(&n, volumeHealthySince(pv)))
-	_, _, _, hasLeaf := hostpv.LeafOf(pv)
+	_, _, _, hasLeaf := hostpv.LeafOfHostVolume(pv)
 	if hostpv.IsPromise(pv) {
 		kind := "promise"
-		if hostpv.WhenUnused(pv) {
+		if hostpv.ReleasesWhenUnused(pv) {
 			kind = "promise, released when unused"
 		}
 		switch {
@@ -232,7 +232,7 @@ func (f builder) nodeOfVolume(c *inspect.ClaimFacts) inspect.Node {
 		}
 	}
 	n.Details = append(n.Details, f.sharingDetails(pv)...)
-	if hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+	if hostpv.IsReleasedOrFailed(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		n.Details = append(n.Details, "the data is kept. To let another claim use the volume, clear spec.claimRef")
 	}
 	if id := f.MemberOfClaim(c); id != "" {
@@ -243,12 +243,12 @@ func (f builder) nodeOfVolume(c *inspect.ClaimFacts) inspect.Node {
 
 // sharingDetails describes the backend of a shared volume, and the other members that may have copies.
 func (f builder) sharingDetails(pv *corev1.PersistentVolume) []string {
-	backend := hostpv.BackendOf(pv)
+	backend := hostpv.BackendOfVolume(pv)
 	if backend == "" {
 		return nil
 	}
 	details := []string{fmt.Sprintf("shared on backend %q", backend)}
-	for _, cluster := range hostpv.CopiedIn(pv) {
+	for _, cluster := range hostpv.MembersWithCopies(pv) {
 		name := cluster
 		for i := range f.Registrations {
 			if f.Registrations[i].Status.ClusterID == cluster {
@@ -317,7 +317,7 @@ func registrationNode(r *v1alpha1.ClusterRegistration) inspect.Node {
 func (f builder) nodesOfLeafClaim(cluster, id string, c *inspect.ClaimFacts) []inspect.Node {
 	var leafName, leafUID string
 	if c.Volume != nil {
-		_, name, uid, _ := hostpv.LeafOf(c.Volume)
+		_, name, uid, _ := hostpv.LeafOfHostVolume(c.Volume)
 		leafName, leafUID = name, string(uid)
 	}
 	n := inspect.Node{Kind: inspect.KindClaim, Namespace: c.Key.Namespace, Name: c.Key.Name, Cluster: cluster}
@@ -355,7 +355,7 @@ func nodeOfLeafClaim(cluster string, c *inspect.ClaimFacts) inspect.Node {
 
 // describeForeign describes the owner of a member's object if the object is not the root's leaf.
 func describeForeign(leaf, root client.Object) string {
-	origin, ours := mirror.OriginOf(leaf)
+	origin, ours := mirror.LeafOrigin(leaf)
 	switch {
 	case !ours:
 		return "not created by Xylem, so Xylem does not change it"
@@ -382,7 +382,7 @@ func (f builder) nodesOfLeafVolume(cluster, name, uid string, c *inspect.ClaimFa
 	if pv := c.LeafVolume; pv != nil {
 		n := NodeOfObject(inspect.KindVolume, cluster, pv, PhaseOrUnknown(string(pv.Status.Phase)), volumeHealth(pv))
 		n.Details = append(n.Details, volumeDetails(pv)...)
-		n.Driver, n.Handle = volumesource.Of(pv)
+		n.Driver, n.Handle = volumesource.VolumeSourceOf(pv)
 		n.Driver, n.Handle = inspect.Plain(n.Driver), inspect.Plain(n.Handle)
 		n.Events = relevantEvents(c.LeafVolumeEvents, false, sinceIfHealthy(&n, volumeHealthySince(pv)))
 		if uid != "" && string(pv.UID) != uid {
@@ -398,7 +398,7 @@ func (f builder) nodesOfLeafVolume(cluster, name, uid string, c *inspect.ClaimFa
 	if c.LeafVolumeKnown {
 		n.State, n.Health = inspect.StateNotFound, inspect.Bad
 	}
-	driver, handle := hostpv.SourceOf(c.Volume)
+	driver, handle := hostpv.RecordedSourceOf(c.Volume)
 	n.Driver, n.Handle = inspect.Plain(driver), inspect.Plain(handle)
 	return []inspect.Node{n}
 }
@@ -428,10 +428,10 @@ func (f builder) nodeOfPod(p *inspect.PodFacts) inspect.Node {
 		}
 	case p.LeafKnown:
 		leaf.State, leaf.Health = inspect.StateNotFound, inspect.Waiting
-		if podstatus.Finished(p.Pod) {
+		if podstatus.IsPodFinished(p.Pod) {
 			leaf.Health = inspect.Good // deleted after its root terminated
 		}
-	case podstatus.Pushed(p.Pod) == corev1.ConditionTrue:
+	case podstatus.PushedStatus(p.Pod) == corev1.ConditionTrue:
 		leaf.State = inspect.StateRecorded
 	}
 	n.Children = append(n.Children, leaf)
@@ -485,7 +485,7 @@ func claimNodeWithState(cluster string, claim *corev1.PersistentVolumeClaim) ins
 	health := map[corev1.PersistentVolumeClaimPhase]inspect.Health{corev1.ClaimBound: inspect.Good, corev1.ClaimPending: inspect.Waiting, corev1.ClaimLost: inspect.Bad}[claim.Status.Phase]
 	n := NodeOfObject(inspect.KindClaim, cluster, claim, PhaseOrUnknown(string(claim.Status.Phase)), health)
 	n.Details = append(n.Details, sizesOfClaim(claim)...)
-	if class := hostclass.NameOf(claim); class != "" {
+	if class := hostclass.ClassNameOf(claim); class != "" {
 		n.Details = append(n.Details, "class "+class)
 	}
 	n.Conditions = claimConditions(claim)

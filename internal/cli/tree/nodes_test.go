@@ -90,13 +90,13 @@ func leafVolume() *corev1.PersistentVolume {
 
 // mirrored returns the host PV that represents leafVolume.
 func mirrored(phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
-	pv := hostpv.Mirror(leafVolume(), claim(corev1.ClaimPending, ""), corev1.PersistentVolumeReclaimDelete, here)
+	pv := hostpv.TranslateVolume(leafVolume(), claim(corev1.ClaimPending, ""), corev1.PersistentVolumeReclaimDelete, here)
 	pv.Name, pv.CreationTimestamp, pv.Status.Phase = "pvc-0d1c", ago(2*time.Minute), phase
 	return pv
 }
 
 func promised(parameters map[string]string) *corev1.PersistentVolume {
-	pv := hostpv.PromiseFor(claim(corev1.ClaimPending, ""), hostClass(v1alpha1.ProvisionerName, parameters))
+	pv := hostpv.NewPromiseFor(claim(corev1.ClaimPending, ""), hostClass(v1alpha1.ProvisionerName, parameters))
 	pv.CreationTimestamp, pv.Status.Phase = ago(2*time.Minute), corev1.VolumeBound
 	return pv
 }
@@ -105,7 +105,7 @@ func leafClaim38(phase corev1.PersistentVolumeClaimPhase, volume string) *corev1
 	leaf := claim(phase, volume)
 	leaf.UID, leaf.Annotations = "leaf-uid", nil
 	leaf.Spec.StorageClassName = new("gp3")
-	mirror.OriginFor(hostID, claim(phase, "")).Stamp(leaf)
+	mirror.OriginForRoot(hostID, claim(phase, "")).StampLeaf(leaf)
 	return leaf
 }
 
@@ -121,7 +121,7 @@ func isPushed(status corev1.ConditionStatus, reason, message string) corev1.PodC
 
 func leafPod38() *corev1.Pod {
 	leaf := pod(corev1.PodRunning, "ip-10-0-0-1")
-	mirror.OriginFor(hostID, pod("", "")).Stamp(leaf)
+	mirror.OriginForRoot(hostID, pod("", "")).StampLeaf(leaf)
 	return leaf
 }
 
@@ -140,7 +140,7 @@ func cases() map[string]inspect.Facts {
 	running := inspect.PodFacts{Pod: pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"))}
 	read := map[string]bool{clusterID: true}
 	fulfilled := func(parameters map[string]string) *corev1.PersistentVolume {
-		return hostpv.Fulfil(hostpv.WithMember(promised(parameters), here, pod("", "")), leafVolume(), corev1.PersistentVolumeReclaimDelete, here)
+		return hostpv.FulfillPromise(hostpv.PromiseWithMember(promised(parameters), here, pod("", "")), leafVolume(), corev1.PersistentVolumeReclaimDelete, here)
 	}
 	tree := func(registrations []v1alpha1.ClusterRegistration, c inspect.ClaimFacts) inspect.Facts {
 		c.Key = key
@@ -153,7 +153,7 @@ func cases() map[string]inspect.Facts {
 			Events: []corev1.Event{event("Normal", "WaitForFirstConsumer", "waiting for first consumer to be created before binding", "persistentvolume-controller", time.Second, 7)}}),
 		"promise-unused": tree(connectedMember(), inspect.ClaimFacts{Class: xylem, Volume: promised(nil),
 			Claim: withoutPlace(claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no disk yet: the claim's first Pod determines which member provisions it")))}),
-		"promise-broken": tree(connectedMember(), inspect.ClaimFacts{Class: xylem, Volume: hostpv.WithMember(promised(nil), here, pod("", "")), Pods: []inspect.PodFacts{
+		"promise-broken": tree(connectedMember(), inspect.ClaimFacts{Class: xylem, Volume: hostpv.PromiseWithMember(promised(nil), here, pod("", "")), Pods: []inspect.PodFacts{
 			{Pod: pod(corev1.PodPending, node, isPushed(corev1.ConditionFalse, "VolumeAwaited", `claim "data": member "cluster38" has no StorageClass "gone"`))}},
 			Claim: claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "MemberClassNotFound", `member "cluster38" has no StorageClass "gone"`),
 				says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonBroken, `MemberClassNotFound: member "cluster38" has no StorageClass "gone"`))}),
@@ -171,7 +171,7 @@ func cases() map[string]inspect.Facts {
 			Claim: claim(corev1.ClaimBound, "pvc-0d1c", says(v1alpha1.ClaimAttached, corev1.ConditionFalse, v1alpha1.ReasonDetached, `not attached to any node of member "cluster38": no Pod there needs the volume`))}),
 		"unused": tree(connectedMember(), inspect.ClaimFacts{Class: xylem, Volume: mirrored(corev1.VolumeBound),
 			Claim: claim(corev1.ClaimBound, "pvc-0d1c", says(corev1.PersistentVolumeClaimUnused, corev1.ConditionTrue, "NoPodsUsingPVC", "No pods are currently referencing this PVC"))}),
-		"promise-without-claim": tree(connectedMember(), inspect.ClaimFacts{Earlier: []corev1.PersistentVolume{*hostpv.WithMember(promised(nil), here, pod("", ""))}}),
+		"promise-without-claim": tree(connectedMember(), inspect.ClaimFacts{Earlier: []corev1.PersistentVolume{*hostpv.PromiseWithMember(promised(nil), here, pod("", ""))}}),
 		"released":              tree(connectedMember(), inspect.ClaimFacts{Earlier: []corev1.PersistentVolume{*mirrored(corev1.VolumeReleased)}}),
 		"volume-gone":           tree(connectedMember(), inspect.ClaimFacts{Claim: claim(corev1.ClaimLost, "pvc-0d1c"), Class: xylem}),
 		"not-ours":              tree(connectedMember(), inspect.ClaimFacts{Claim: withoutPlace(claim(corev1.ClaimBound, "pvc-9")), Class: hostClass("rancher.io/local-path", nil)}),

@@ -118,7 +118,7 @@ func (w *workload) nodeOfWorkload(kind string, obj client.Object) *inspect.Node 
 		state, health = "NotReady", inspect.Waiting
 	}
 	n := NodeOfObject(kind, "", obj, state, health)
-	n.Details = append(n.Details, fmt.Sprintf("%d of %s %s", w.ready, text.Count(int(w.wanted), "Pod"), word))
+	n.Details = append(n.Details, fmt.Sprintf("%d of %s %s", w.ready, text.CountNoun(int(w.wanted), "Pod"), word))
 	if !w.done {
 		n.Conditions = w.problems
 	}

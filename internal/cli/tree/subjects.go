@@ -66,7 +66,7 @@ func parseTarget(args []string) (target, error) {
 	kind := kinds[strings.ToLower(args[0])]
 	if kind == "" {
 		meant := ""
-		if nearest := text.Nearest(args[0], offered); nearest != "" {
+		if nearest := text.NearestWord(args[0], offered); nearest != "" {
 			meant = fmt.Sprintf(" Did you mean %q?", nearest)
 		}
 		return target{}, fmt.Errorf("unknown kind %q.%s KIND is one of %s", args[0], meant, strings.Join(offered, ", "))
@@ -161,7 +161,7 @@ func (r reading) readParts(ctx context.Context, t target) (*inspect.Node, []targ
 	var parts []target
 	used := map[string]bool{}
 	for i := range pods.Items {
-		names := podspec.ClaimNames(&pods.Items[i])
+		names := podspec.ClaimNamesOfPod(&pods.Items[i])
 		if len(names) > 0 || t.kind != kindNamespace {
 			parts = append(parts, target{inspect.KindPod, pods.Items[i].Name})
 		}
@@ -197,7 +197,7 @@ func (r reading) suggestNearest(ctx context.Context, t target, err error) error 
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	if nearest := text.Nearest(t.name, namesOfKind(ctx, r.host, r.namespace, t.kind)); nearest != "" {
+	if nearest := text.NearestWord(t.name, namesOfKind(ctx, r.host, r.namespace, t.kind)); nearest != "" {
 		return errors.Join(err, fmt.Errorf("did you mean %q?", nearest))
 	}
 	return err

@@ -161,7 +161,7 @@ func (p page) printTimes(d *Diagnosis) {
 		if i == 0 {
 			fmt.Fprintln(p.Out, "\nTimes (resolution 1s):")
 		}
-		fmt.Fprintf(p.Out, "  %-12s  %-6s  %6s  from %s\n", s.Name, s.Side, s.Took(), s.Start.UTC().Format(time.RFC3339))
+		fmt.Fprintf(p.Out, "  %-12s  %-6s  %6s  from %s\n", s.Name, s.Side, s.Duration(), s.Start.UTC().Format(time.RFC3339))
 	}
 }
 

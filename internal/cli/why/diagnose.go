@@ -80,7 +80,7 @@ func timesOfClaim(facts *inspect.Facts) []timeline.Step {
 	for i := range c.Pods {
 		pods = append(pods, c.Pods[i].Pod)
 	}
-	return timeline.Of(timeline.Objects{Claim: c.Claim, Volume: c.Volume, Pod: timeline.FirstPod(pods), LeafClaim: c.Leaf, LeafVolume: c.LeafVolume})
+	return timeline.StepsOfClaim(timeline.Objects{Claim: c.Claim, Volume: c.Volume, Pod: timeline.OldestPod(pods), LeafClaim: c.Leaf, LeafVolume: c.LeafVolume})
 }
 
 func describeSubject(n *inspect.Node) string {
@@ -266,7 +266,7 @@ func (w *walk) usableDespite(n *inspect.Node, c *inspect.Condition) bool {
 	}
 	for i := range w.facts.Claims {
 		if f := &w.facts.Claims[i]; f.Key.Name == n.Name && f.Claim != nil {
-			return (f.Leaf != nil || !f.LeafKnown) && report.UsableDespite(f.Claim, f.Volume, c.Reason)
+			return (f.Leaf != nil || !f.LeafKnown) && report.IsClaimUsableDespite(f.Claim, f.Volume, c.Reason)
 		}
 	}
 	return false
@@ -298,7 +298,7 @@ func (w *walk) addUnscheduled(n *inspect.Node, c *inspect.Condition) {
 		at = stageStale
 	}
 	w.addCause(n, at, reason, c.Message, c.Since)
-	if toDo := wording.Remedies(c.Message, n.Cluster != ""); reason == corev1.PodReasonUnschedulable && toDo != "" {
+	if toDo := wording.RemediesFor(c.Message, n.Cluster != ""); reason == corev1.PodReasonUnschedulable && toDo != "" {
 		w.causes[len(w.causes)-1].ToDo = toDo
 	}
 }
@@ -413,7 +413,7 @@ func (w *walk) addClassProblems(n *inspect.Node) {
 		if c.Key.Name != n.Name || c.Claim == nil || c.Claim.Spec.VolumeName != "" {
 			continue
 		}
-		name := hostclass.NameOf(c.Claim)
+		name := hostclass.ClassNameOf(c.Claim)
 		switch {
 		case name == "":
 			w.addCause(n, stageMissing, inspect.StateNotFound, "the claim has no StorageClass, and the host has no default one. Set spec.storageClassName to a class with provisioner "+v1alpha1.ProvisionerName, metav1.Time{})

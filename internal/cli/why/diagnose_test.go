@@ -72,7 +72,7 @@ func boundClaim(conditions ...corev1.PersistentVolumeClaimCondition) inspect.Cla
 	c.Claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "leaf"}}
 	leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com", VolumeHandle: "vol-1"}
-	c.Volume = hostpv.Mirror(leaf, c.Claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: clusterID, NodeName: memberNode, HostID: "host"})
+	c.Volume = hostpv.TranslateVolume(leaf, c.Claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: clusterID, NodeName: memberNode, HostID: "host"})
 	c.Volume.Name, c.Volume.Status.Phase = "pvc-1", corev1.VolumeBound
 	return c
 }

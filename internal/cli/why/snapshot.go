@@ -18,7 +18,7 @@ func memberOfSnapshot(s *inspect.SnapshotFacts) string {
 	if s.Content == nil {
 		return ""
 	}
-	return snapshot.PlacedIn(s.Content)
+	return snapshot.ContentPlacedIn(s.Content)
 }
 
 // snapshot adds the error in a snapshot's status. It has no reason, so the reason is that of the event

@@ -41,7 +41,7 @@ func (w *walk) describeClaimWait(c *inspect.ClaimFacts) (waits, toDo string) {
 	}
 	id := w.facts.MemberOfClaim(c)
 	switch {
-	case c.Class != nil && hostclass.Mirrors(c.Class) && len(pods) == 0:
+	case c.Class != nil && hostclass.IsMirrorClass(c.Class) && len(pods) == 0:
 		return "no Pod uses the claim yet, and its class waits for the first Pod", "Create a Pod that uses the claim."
 	case id == "":
 		return w.describeConsumerWait(c)
@@ -61,7 +61,7 @@ func (w *walk) describeConsumerWait(c *inspect.ClaimFacts) (waits, toDo string) 
 	}
 	for _, p := range w.podsOfSubject() {
 		switch {
-		case podstatus.Finished(p.Pod):
+		case podstatus.IsPodFinished(p.Pod):
 		case p.Pod.Spec.NodeName != "":
 			waits = fmt.Sprintf("Pod %q already has node %q, so no scheduler selects a node for claim %q", p.Pod.Name, p.Pod.Spec.NodeName, c.Key.Name)
 			toDo = "Delete the Pod, and create it again without spec.nodeName. If a controller owns the Pod, it creates another one."
@@ -87,7 +87,7 @@ func (w *walk) describePodWait(p *inspect.PodFacts) (waits, toDo string) {
 		return fmt.Sprintf("the scheduler is about to bind the Pod to the virtual node%s", describeOwnerMember(w, id)), ""
 	case id == "":
 		return fmt.Sprintf("the kubelet of node %q has not started the Pod yet", p.Pod.Spec.NodeName), ""
-	case podstatus.Pushed(p.Pod) != corev1.ConditionTrue:
+	case podstatus.PushedStatus(p.Pod) != corev1.ConditionTrue:
 		return "Xylem has not created the Pod" + w.describeMember(id) + " yet", ""
 	case p.Leaf != nil && p.Leaf.Spec.NodeName == "":
 		return "the scheduler has not chosen a node" + w.describeMember(id) + " yet", ""

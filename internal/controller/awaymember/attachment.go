@@ -37,15 +37,15 @@ const (
 )
 
 // attachedChanged reports whether an update of a root claim changes its volume or the condition.
-var attachedChanged = route.Of(func(claim *corev1.PersistentVolumeClaim) [6]string {
-	c := report.AttachedValue(claim)
+var attachedChanged = route.PartChanged(func(claim *corev1.PersistentVolumeClaim) [6]string {
+	c := report.AttachedConditionValue(claim)
 	return [6]string{string(claim.UID), claim.Spec.VolumeName, string(claim.Status.Phase), c[0], c[1], c[2]}
 })
 
 // hostVolumeChanged reports whether an update of a host PV changes the leaf PV that it represents, or
 // its claim.
-var hostVolumeChanged = route.Of(func(pv *corev1.PersistentVolume) [4]string {
-	cluster, leaf, uid, _ := hostpv.LeafOf(pv)
+var hostVolumeChanged = route.PartChanged(func(pv *corev1.PersistentVolume) [4]string {
+	cluster, leaf, uid, _ := hostpv.LeafOfHostVolume(pv)
 	return [4]string{cluster, leaf, string(uid), string(ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID)}
 })
 
@@ -58,7 +58,7 @@ type AttachmentReconciler struct {
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
-	root *guarded.Root
+	root *guarded.HostWriter
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;persistentvolumes;nodes,verbs=get;list;watch
@@ -67,21 +67,21 @@ type AttachmentReconciler struct {
 
 // SetupWithManager adds the controller away_attachment.
 func (r *AttachmentReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	r.root = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(AttachmentName).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.ofClaim), builder.WithPredicates(route.Concerning(attachedChanged))).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(route.SinceStart(), route.Concerning(hostVolumeChanged))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Of(nodes.Away)))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Of(registered.RegistrationOf)))).
-		WithEventFilter(route.Changed()).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.ofClaim), builder.WithPredicates(route.ConcernsPredicate(attachedChanged))).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeToRequests), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(hostVolumeChanged))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToRequests), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(nodes.MemberAway)))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.registrationToRequests), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: attachmentWorkers}).
-		Complete(settling.Reconciler(r))
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile reconciles one root claim.
 func (r *AttachmentReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, request.NamespacedName)
+	root, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Client, request.NamespacedName)
 	if err != nil || root == nil || report.Attached(root) == nil {
 		return reconcile.Result{}, err
 	}
@@ -91,7 +91,7 @@ func (r *AttachmentReconciler) Reconcile(ctx context.Context, request reconcile.
 		return reconcile.Result{}, err
 	}
 	if pv != nil {
-		o.cluster, _, _, _ = hostpv.LeafOf(pv)
+		o.cluster, _, _, _ = hostpv.LeafOfHostVolume(pv)
 	}
 	if o.cluster != "" {
 		if err := r.observeMember(ctx, &o); err != nil {
@@ -111,23 +111,23 @@ func (r *AttachmentReconciler) Reconcile(ctx context.Context, request reconcile.
 
 // observeMember adds the member's registration, and whether it is away.
 func (r *AttachmentReconciler) observeMember(ctx context.Context, o *observedAttachment) error {
-	registrations, err := index.RegistrationsOf(ctx, r.Client, o.cluster)
+	registrations, err := index.RegistrationsOfCluster(ctx, r.Client, o.cluster)
 	if err != nil {
 		return err
 	}
 	for i := range registrations {
 		o.registered = true
 		name := registrations[i].Name
-		if state, _ := r.Fleet.State(name); state.Connected {
+		if state, _ := r.Fleet.MemberState(name); state.Connected {
 			o.linked = true
 			return nil
 		}
-		node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(registrations[i].NodeName()))
+		node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(registrations[i].NodeName()))
 		if err != nil {
 			return err
 		}
-		if node != nil && nodes.Represents(node, o.cluster) && nodes.Away(node) {
-			o.name, o.away = name, nodes.Condition(node, v1alpha1.NodeMemberAway)
+		if node != nil && nodes.RepresentsCluster(node, o.cluster) && nodes.MemberAway(node) {
+			o.name, o.away = name, nodes.FindCondition(node, v1alpha1.NodeMemberAway)
 		}
 	}
 	return nil
@@ -135,30 +135,30 @@ func (r *AttachmentReconciler) observeMember(ctx context.Context, o *observedAtt
 
 // ofClaim enqueues a claim that has the condition Attached.
 func (r *AttachmentReconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	return r.withCondition(ctx, member.SameKey(ctx, obj))
+	return r.withCondition(ctx, member.RequestOfSameKey(ctx, obj))
 }
 
-// ofVolume enqueues the claim of a host PV.
-func (r *AttachmentReconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+// volumeToRequests enqueues the claim of a host PV.
+func (r *AttachmentReconciler) volumeToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	return r.withCondition(ctx, []reconcile.Request{{NamespacedName: hostpv.ClaimKey(pv)}})
+	return r.withCondition(ctx, []reconcile.Request{{NamespacedName: hostpv.ClaimRefKey(pv)}})
 }
 
-// ofNode enqueues the claims whose volumes are in a Node's member, if the member is away.
-func (r *AttachmentReconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
+// nodeToRequests enqueues the claims whose volumes are in a Node's member, if the member is away.
+func (r *AttachmentReconciler) nodeToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	node, ok := obj.(*corev1.Node)
-	if !ok || !nodes.IsVirtual(node) || !nodes.Away(node) {
+	if !ok || !nodes.IsVirtual(node) || !nodes.MemberAway(node) {
 		return nil
 	}
 	return r.ofCluster(ctx, node.Labels[v1alpha1.LabelClusterID])
 }
 
-// ofRegistration enqueues the claims whose volumes are in a registered cluster when the
+// registrationToRequests enqueues the claims whose volumes are in a registered cluster when the
 // registration is deleted or its connection changes.
-func (r *AttachmentReconciler) ofRegistration(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *AttachmentReconciler) registrationToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	registration, ok := obj.(*v1alpha1.ClusterRegistration)
 	if !ok || registration.Status.ClusterID == "" {
 		return nil
@@ -167,14 +167,14 @@ func (r *AttachmentReconciler) ofRegistration(ctx context.Context, obj client.Ob
 }
 
 func (r *AttachmentReconciler) ofCluster(ctx context.Context, clusterID string) []reconcile.Request {
-	found, err := index.VolumesIn(ctx, r.Client, clusterID)
+	found, err := index.HostVolumesIn(ctx, r.Client, clusterID)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the volumes in a member")
 	}
 	var requests []reconcile.Request
 	for i := range found {
 		if found[i].Spec.ClaimRef != nil {
-			requests = append(requests, reconcile.Request{NamespacedName: hostpv.ClaimKey(&found[i])})
+			requests = append(requests, reconcile.Request{NamespacedName: hostpv.ClaimRefKey(&found[i])})
 		}
 	}
 	return r.withCondition(ctx, requests)
@@ -183,7 +183,7 @@ func (r *AttachmentReconciler) ofCluster(ctx context.Context, clusterID string) 
 // withCondition returns the requests for claims that have the condition.
 func (r *AttachmentReconciler) withCondition(ctx context.Context, requests []reconcile.Request) []reconcile.Request {
 	return slices.DeleteFunc(requests, func(request reconcile.Request) bool {
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, request.NamespacedName)
+		claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Client, request.NamespacedName)
 		return err == nil && (claim == nil || report.Attached(claim) == nil)
 	})
 }

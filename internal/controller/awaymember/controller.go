@@ -38,7 +38,7 @@ const (
 
 // Fleet returns the members' states.
 type Fleet interface {
-	State(name string) (fleet.State, bool)
+	MemberState(name string) (fleet.State, bool)
 }
 
 // PodReconciler reports on the Pods of away members, and marks them as not ready.
@@ -52,8 +52,8 @@ type PodReconciler struct {
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
-	root *guarded.Root
-	news *news.News // about Pods, by UID
+	hostWriter *guarded.HostWriter
+	news *news.StateMemory // about Pods, by UID
 }
 
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
@@ -62,75 +62,75 @@ type PodReconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *PodReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	r.hostWriter = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
 	r.news = news.New(r.Clock)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(PodName).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Of(nodes.Away)))).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
-		WithEventFilter(route.Changed()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToRequests), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(nodes.MemberAway)))).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.podToRequests)).
+		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.Reconciler(r))
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile reconciles one Pod.
 func (r *PodReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request)
+	o, err := r.observePod(ctx, request)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decide(o)
+	d := decideAwayReport(o)
 	switch {
 	case d.message == "":
 		return reconcile.Result{}, nil
-	case !d.mark:
-		return reconcile.Result{RequeueAfter: r.warn(o, d.message)}, nil
+	case !d.markNotReady:
+		return reconcile.Result{RequeueAfter: r.emitAwayWarning(o, d.message)}, nil
 	}
-	err = r.root.ApplyStatus(ctx, podActor, o.pod, report.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, d.message, r.Clock.Now()))
+	err = r.hostWriter.ApplyStatus(ctx, podActor, o.pod, report.PodConditionApplyBody(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, d.message, r.Clock.Now()))
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	r.eventAway(o.pod, "MarkNotReady", d.message)
+	r.emitMemberAway(o.pod, "MarkNotReady", d.message)
 	return reconcile.Result{}, nil
 }
 
-func (r *PodReconciler) observe(ctx context.Context, request reconcile.Request) (observed, error) {
+func (r *PodReconciler) observePod(ctx context.Context, request reconcile.Request) (observed, error) {
 	var o observed
 	var err error
-	if o.pod, err = index.Find[corev1.Pod](ctx, r.Client, request.NamespacedName); err != nil || o.pod == nil || o.pod.Spec.NodeName == "" {
+	if o.pod, err = index.FindObject[corev1.Pod](ctx, r.Client, request.NamespacedName); err != nil || o.pod == nil || o.pod.Spec.NodeName == "" {
 		return o, err
 	}
-	if o.node, err = index.Find[corev1.Node](ctx, r.Client, index.Named(o.pod.Spec.NodeName)); err != nil || o.node == nil {
+	if o.node, err = index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(o.pod.Spec.NodeName)); err != nil || o.node == nil {
 		return o, err
 	}
-	state, _ := r.Fleet.State(o.node.Labels[v1alpha1.LabelCluster])
-	o.linked = state.Connected
+	state, _ := r.Fleet.MemberState(o.node.Labels[v1alpha1.LabelCluster])
+	o.memberConnected = state.Connected
 	return o, nil
 }
 
-// ofNode enqueues the Pods on a Node whose member is away.
-func (r *PodReconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
+// nodeToRequests enqueues the Pods on a Node whose member is away.
+func (r *PodReconciler) nodeToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	node, ok := obj.(*corev1.Node)
-	if !ok || !nodes.IsVirtual(node) || !nodes.Away(node) {
+	if !ok || !nodes.IsVirtual(node) || !nodes.MemberAway(node) {
 		return nil
 	}
 	pods, err := index.PodsOnNode(ctx, r.Client, node.Name)
 	return route.RequestsFor(ctx, pods, err, nil)
 }
 
-// ofPod enqueues a Pod on the Node of an away member if the Pod does not report yet that the member is
+// podToRequests enqueues a Pod on the Node of an away member if the Pod does not report yet that the member is
 // away.
-func (r *PodReconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *PodReconciler) podToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName == "" || podstatus.Finished(pod) || !unreported(pod) {
+	if !ok || pod.Spec.NodeName == "" || podstatus.IsPodFinished(pod) || !lacksAwayReport(pod) {
 		return nil
 	}
-	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
+	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(pod.Spec.NodeName))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(fmt.Errorf("read node %s: %w", pod.Spec.NodeName, err), "could not read the Node of a Pod")
 		return nil
 	}
-	if node == nil || !nodes.Away(node) {
+	if node == nil || !nodes.MemberAway(node) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pod)}}

@@ -68,16 +68,16 @@ func TestDecide(t *testing.T) {
 		"the Pod has finished":     {seen(func(o *observed) { o.pod.Status.Phase = corev1.PodSucceeded }), false, nil},
 		"the Pod is being deleted": {seen(func(o *observed) { o.pod.DeletionTimestamp = &metav1.Time{Time: since} }), false, nil},
 		"the member is not away":   {seen(func(o *observed) { o.node.Status.Conditions[0].Status = corev1.ConditionFalse }), false, nil},
-		"the member is connected again, and leaf_pod writes the condition": {seen(func(o *observed) { o.linked = true }), false, nil},
+		"the member is connected again, and leaf_pod writes the condition": {seen(func(o *observed) { o.memberConnected = true }), false, nil},
 		"the Pod is on a host node":                                        {seen(func(o *observed) { o.node.Labels = nil }), false, nil},
 		"the node does not exist":                                          {seen(func(o *observed) { o.node = nil }), false, nil},
 		"the Pod does not exist":                                           {seen(func(o *observed) { o.pod = nil }), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decide(tc.observed)
+			d := decideAwayReport(tc.observed)
 			got := d.message
-			if (got == "") != (tc.says == nil) || d.mark != tc.mark {
-				t.Fatalf("message is %q, mark is %t, want %q and %t", got, d.mark, tc.says, tc.mark)
+			if (got == "") != (tc.says == nil) || d.markNotReady != tc.mark {
+				t.Fatalf("message is %q, mark is %t, want %q and %t", got, d.markNotReady, tc.says, tc.mark)
 			}
 			for _, part := range tc.says {
 				if !strings.Contains(got, part) {
@@ -100,13 +100,13 @@ func TestEvents(t *testing.T) {
 	})
 	another := seen(ready(corev1.ConditionFalse, "ContainersNotReady"), func(o *observed) { o.pod.UID = "another" })
 	for _, o := range []observed{first, first, later, later, another} {
-		r.warn(o, "away")
+		r.emitAwayWarning(o, "away")
 	}
 	if got := len(recorder.Events); got != 3 {
 		t.Errorf("got %d events, want 3", got)
 	}
-	clock.SetTime(since.Add(news.Again))
-	r.warn(another, "away")
+	clock.SetTime(since.Add(news.RepeatInterval))
+	r.emitAwayWarning(another, "away")
 	if got := len(recorder.Events); got != 4 {
 		t.Errorf("got %d events in a long outage, want 4", got)
 	}

@@ -34,7 +34,7 @@ func decideAttachment(o observedAttachment) *report.AttachedCondition {
 		if o.shown.Status == corev1.ConditionUnknown {
 			return nil // the condition already contains the last report
 		}
-		return &report.AttachedCondition{Status: corev1.ConditionUnknown, Reason: reason, Message: fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, sanitize.Plain(o.shown.Message, maxLastReport))}
+		return &report.AttachedCondition{Status: corev1.ConditionUnknown, Reason: reason, Message: fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, sanitize.PlainText(o.shown.Message, maxLastReport))}
 	}
 	switch {
 	case o.cluster == "":

@@ -24,7 +24,7 @@ type observed struct {
 	// hostClass is the class in the host, or nil. leaf reports whether the member has the class to
 	// which hostClass is mapped.
 	hostClass *storagev1.StorageClass
-	leaf      bool
+	leafClassExists      bool
 	// segments are the CSIStorageCapacities that the member's driver created for the class. limit is
 	// the largest size that may still fit, or nil if the driver has rejected no size.
 	segments []storagev1.CSIStorageCapacity
@@ -36,34 +36,34 @@ type observed struct {
 	capacity *storagev1.CSIStorageCapacity
 }
 
-// act is the step to take. For create and patch, decision.after is the object to write.
-type act int
+// writeAction is the step to take. For create and patch, decision.after is the object to write.
+type writeAction int
 
 const (
-	nothing act = iota
-	create
-	patch
-	remove
+	actionNone writeAction = iota
+	actionCreate
+	actionPatch
+	actionDelete
 )
 
 type decision struct {
-	do    act
+	action    writeAction
 	after *storagev1.CSIStorageCapacity
 }
 
-func decide(o observed) decision {
-	if !o.offered() {
+func decideCapacity(o observed) decision {
+	if !o.memberOffersClass() {
 		if o.capacity == nil {
 			return decision{}
 		}
-		return decision{do: remove}
+		return decision{action: actionDelete}
 	}
-	want := published(o)
+	want := desiredCapacity(o)
 	if o.capacity == nil {
-		return decision{create, want}
+		return decision{actionCreate, want}
 	}
 	if !equality.Semantic.DeepEqual(o.capacity.NodeTopology, want.NodeTopology) || o.capacity.StorageClassName != want.StorageClassName {
-		return decision{do: remove} // these fields are immutable; the watch enqueues the class again to re-create the object
+		return decision{action: actionDelete} // these fields are immutable; the watch enqueues the class again to re-create the object
 	}
 	after := o.capacity.DeepCopy()
 	after.Capacity, after.MaximumVolumeSize = want.Capacity, want.MaximumVolumeSize
@@ -79,35 +79,35 @@ func decide(o observed) decision {
 	if equality.Semantic.DeepEqual(o.capacity, after) {
 		return decision{}
 	}
-	return decision{patch, after}
+	return decision{actionPatch, after}
 }
 
-// offered reports whether the member can provision volumes for claims of the class.
-func (o observed) offered() bool {
-	return o.registration != nil && o.registration.DeletionTimestamp == nil && hostclass.Mirrors(o.hostClass) && o.leaf
+// memberOffersClass reports whether the member can provision volumes for claims of the class.
+func (o observed) memberOffersClass() bool {
+	return o.registration != nil && o.registration.DeletionTimestamp == nil && hostclass.IsMirrorClass(o.hostClass) && o.leafClassExists
 }
 
-// promisesTooMuch reports whether the existing object allows a size that is known to fail.
-func (o observed) promisesTooMuch() bool {
-	return o.limit != nil && o.capacity != nil && bytes(o.capacity.MaximumVolumeSize) > bytes(o.limit)
+// publishesTooMuch reports whether the existing object allows a size that is known to fail.
+func (o observed) publishesTooMuch() bool {
+	return o.limit != nil && o.capacity != nil && quantityBytes(o.capacity.MaximumVolumeSize) > quantityBytes(o.limit)
 }
 
-// published returns the desired object.
-func published(o observed) *storagev1.CSIStorageCapacity {
+// desiredCapacity returns the desired object.
+func desiredCapacity(o observed) *storagev1.CSIStorageCapacity {
 	// The scheduler's filter uses MaximumVolumeSize. Its scoring uses Capacity, and dereferences it
 	// without a nil check (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
-	has := availableIn(o.segments)
-	if free, ok := o.estimate(); ok {
+	has := availableInSegments(o.segments)
+	if free, ok := o.estimateFreeBytes(); ok {
 		has.free = free
 	}
-	has = has.within(o.limit)
+	has = has.cappedByLimit(o.limit)
 	var annotations map[string]string
-	if len(o.segments) == 0 && has.free != unlimited.free {
+	if len(o.segments) == 0 && has.free != unlimitedCapacity.free {
 		annotations = map[string]string{v1alpha1.AnnotationCapacityEstimated: "true"}
 	}
 	return &storagev1.CSIStorageCapacity{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: o.namespace, Name: nameOf(o.hostClass.Name, o.member.ClusterID),
+			Namespace: o.namespace, Name: capacityNameOf(o.hostClass.Name, o.member.ClusterID),
 			Labels: map[string]string{
 				v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
 				v1alpha1.LabelCluster:   o.member.Registration,
@@ -125,10 +125,10 @@ func published(o observed) *storagev1.CSIStorageCapacity {
 	}
 }
 
-// nameOf returns the object's name for a host class and a member. A class name can have the maximum
+// capacityNameOf returns the object's name for a host class and a member. A class name can have the maximum
 // length of an object name, so the object's name contains a hash of both. Use the labels or the
 // printed columns to find an object.
-func nameOf(class, clusterID string) string {
+func capacityNameOf(class, clusterID string) string {
 	sum := sha256.Sum256([]byte(class + "/" + clusterID)) // a class name cannot contain a slash
 	return "xylem-" + hex.EncodeToString(sum[:10])
 }

@@ -22,7 +22,7 @@
 // controller checks the estimate every 30 s, and writes it again only if it is wrong by more than a
 // quarter.
 //
-// If the driver rejected a size for lack of space (exhausted.Sizes), the controller publishes less
+// If the driver rejected a size for lack of space (exhausted.RejectedSizes), the controller publishes less
 // capacity until that record expires. It writes other changes no more than once every two seconds
 // for each class and member (I7).
 //

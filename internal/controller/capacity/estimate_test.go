@@ -31,7 +31,7 @@ func beside(free ...string) func(*observed) {
 }
 
 // keeping sets the existing object to the desired one for the observation so far.
-func keeping(o *observed) { o.capacity = published(*o) }
+func keeping(o *observed) { o.capacity = desiredCapacity(*o) }
 
 func asEstimate(c *storagev1.CSIStorageCapacity) {
 	c.Annotations = map[string]string{v1alpha1.AnnotationCapacityEstimated: "true"}
@@ -72,10 +72,10 @@ func TestEstimate(t *testing.T) {
 		"many small changes: the estimate is updated":    {seen(beside("8Gi"), keeping, beside("7Gi"), keeping, beside("6Gi"), keeping), 6 * gi, math.MaxInt64, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := published(tc.observed)
-			if got.Capacity.Value() != tc.free || got.MaximumVolumeSize.Value() != tc.largest || estimated(got) != tc.estimated {
+			got := desiredCapacity(tc.observed)
+			if got.Capacity.Value() != tc.free || got.MaximumVolumeSize.Value() != tc.largest || isEstimated(got) != tc.estimated {
 				t.Errorf("capacity %d, maximum volume size %d, estimated %t; want %d, %d, %t",
-					got.Capacity.Value(), got.MaximumVolumeSize.Value(), estimated(got), tc.free, tc.largest, tc.estimated)
+					got.Capacity.Value(), got.MaximumVolumeSize.Value(), isEstimated(got), tc.free, tc.largest, tc.estimated)
 			}
 		})
 	}

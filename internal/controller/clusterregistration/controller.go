@@ -44,15 +44,15 @@ type Reconciler struct {
 	// Client reads the host's cache and writes to the host. Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
-	// Objects indexes the host's objects by the member that they belong to.
-	Objects *route.Router
+	// Router indexes the host's objects by the member that they belong to.
+	Router *route.Router
 	// Fleet connects the members.
 	Fleet deregistration.Fleet
 	// Recorder emits events on registrations, Pods and claims.
 	Recorder events.EventRecorder
 	// Records contains the host's record of each member, which names the owning registration and the
 	// released volumes.
-	Records *hostrecord.Records
+	Records *hostrecord.HostRecords
 	// Orphans and Stuck contain the members' orphans and stuck deletions.
 	Orphans *account.OrphanTracker
 	Stuck   *account.StuckDeletions
@@ -61,13 +61,13 @@ type Reconciler struct {
 	// Classes contains the StorageClasses of the members.
 	Classes *reflection.MemberClasses
 	// Snapshots reads the host's snapshots, if the host serves them.
-	Snapshots *route.Optional
+	Snapshots *route.OptionalCache
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
 	// HostID is the host's cluster ID. Namespace is the namespace of the kubeconfig Secrets.
 	HostID, Namespace string
 
-	unlinked sync.Map // see deregistration.Leaver
+	endedLinks sync.Map // see deregistration.Deregisterer
 }
 
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch;patch
@@ -85,22 +85,22 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("cluster_registration").
 		For(&v1alpha1.ClusterRegistration{}).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.rivals)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode)).
-		Watches(&corev1.PersistentVolume{}, route.After(countDelay, r.ofObject), builder.WithPredicates(route.SinceStart())).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(countDelay, r.ofObject), builder.WithPredicates(route.SinceStart())).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.deletingOfPod), builder.WithPredicates(route.SinceStart())).
-		Watches(&corev1.Pod{}, route.After(countDelay, r.restrictingOfPod), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Of(runningOf)))).
-		Watches(&corev1.Namespace{}, route.After(countDelay, r.restricting), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
-		WatchesRawSource(fleet.Source()).
-		WatchesRawSource(r.Orphans.Source()).
-		WatchesRawSource(r.Stuck.Source()).
-		WatchesRawSource(r.Classes.Changes()).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(countDelay, r.ofObject))).
-		WithEventFilter(route.Changed()).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.rivalsToRequests)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.secretToRequests)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToRequests)).
+		Watches(&corev1.PersistentVolume{}, route.DelayedHandler(countDelay, r.placedObjectToRequests), builder.WithPredicates(route.SinceStartPredicate())).
+		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(countDelay, r.placedObjectToRequests), builder.WithPredicates(route.SinceStartPredicate())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.requestOfDeregistration), builder.WithPredicates(route.SinceStartPredicate())).
+		Watches(&corev1.Pod{}, route.DelayedHandler(countDelay, r.restrictedNodeToRequests), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.PartChanged(podPlacementOf)))).
+		Watches(&corev1.Namespace{}, route.DelayedHandler(countDelay, r.namespaceRulesToRequests), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.LabelsChanged))).
+		WatchesRawSource(fleet.StateChangeSource()).
+		WatchesRawSource(r.Orphans.FactsChangeSource()).
+		WatchesRawSource(r.Stuck.FactsChangeSource()).
+		WatchesRawSource(r.Classes.ChangesSource()).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, route.DelayedHandler(countDelay, r.placedObjectToRequests))).
+		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.Reconciler(r))
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile brings the member and the registration's status in line with the registration's spec
@@ -109,80 +109,80 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var registration v1alpha1.ClusterRegistration
 	if err := r.Client.Get(ctx, request.NamespacedName, &registration); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Fleet.Remove(request.Name)
-			r.Orphans.Forget(request.Name)
-			r.Stuck.Forget(request.Name)
-			r.Classes.Forget(request.Name)
+			r.Fleet.RemoveLink(request.Name)
+			r.Orphans.ForgetMember(request.Name)
+			r.Stuck.ForgetMember(request.Name)
+			r.Classes.ForgetMember(request.Name)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read registration %s: %w", request.Name, err)
 	}
 	if registration.DeletionTimestamp != nil {
-		return r.leaver().Deregister(ctx, &registration)
+		return r.newDeregisterer().Deregister(ctx, &registration)
 	}
 	if !controllerutil.ContainsFinalizer(&registration, v1alpha1.FinalizerRegistration) {
 		before := registration.DeepCopy()
 		controllerutil.AddFinalizer(&registration, v1alpha1.FinalizerRegistration)
-		if err := r.patch(ctx, before, &registration); err != nil {
+		if err := r.patchRegistration(ctx, before, &registration); err != nil {
 			return reconcile.Result{}, fmt.Errorf("add the finalizer to registration %s: %w", request.Name, err)
 		}
 		return reconcile.Result{}, nil // the watch enqueues the registration again
 	}
-	wanted, err := r.registrationOf(ctx, &registration)
+	wanted, err := r.fleetRegistration(ctx, &registration)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.Fleet.Ensure(wanted)
-	return reconcile.Result{}, r.report(ctx, &registration, conditions.Override{})
+	r.Fleet.EnsureLink(wanted)
+	return reconcile.Result{}, r.reportStatus(ctx, &registration, conditions.ReadyOverride{})
 }
 
-// leaver returns the Leaver that removes the members of deleted registrations.
-func (r *Reconciler) leaver() *deregistration.Leaver {
-	return &deregistration.Leaver{
+// newDeregisterer returns the Leaver that removes the members of deleted registrations.
+func (r *Reconciler) newDeregisterer() *deregistration.Deregisterer {
+	return &deregistration.Deregisterer{
 		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportPlaced: r.ReportPlaced, Clock: r.Clock, Snapshots: r.Snapshots,
-		Unlinked: &r.unlinked, Registration: r.registrationOf, Patch: r.patch,
-		Report: func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error {
-			return r.report(ctx, cr, conditions.Override{Reason: reason, Message: message})
+		EndedLinks: &r.endedLinks, FleetRegistration: r.fleetRegistration, PatchRegistration: r.patchRegistration,
+		ReportNotReady: func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error {
+			return r.reportStatus(ctx, cr, conditions.ReadyOverride{Reason: reason, Message: message})
 		},
 	}
 }
 
-func (r *Reconciler) patch(ctx context.Context, before, after *v1alpha1.ClusterRegistration) error {
+func (r *Reconciler) patchRegistration(ctx context.Context, before, after *v1alpha1.ClusterRegistration) error {
 	return r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
 const fieldOwner = client.FieldOwner("xylem-cluster-registration")
 
-// rivals enqueues the other registrations that have the same cluster or node, because whether Xylem
+// rivalsToRequests enqueues the other registrations that have the same cluster or node, because whether Xylem
 // rejects one of them depends on the others.
-func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *Reconciler) rivalsToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	changed, ok := obj.(*v1alpha1.ClusterRegistration)
 	if !ok {
 		return nil
 	}
-	return r.matching(ctx, func(other *v1alpha1.ClusterRegistration) bool {
+	return r.requestsMatching(ctx, func(other *v1alpha1.ClusterRegistration) bool {
 		return other.Name != changed.Name && (other.NodeName() == changed.NodeName() ||
 			other.Status.ClusterID != "" && other.Status.ClusterID == changed.Status.ClusterID)
 	})
 }
 
-func (r *Reconciler) usersOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+func (r *Reconciler) secretToRequests(ctx context.Context, secret client.Object) []reconcile.Request {
 	if secret.GetNamespace() != r.Namespace {
 		return nil
 	}
-	return r.matching(ctx, func(user *v1alpha1.ClusterRegistration) bool {
+	return r.requestsMatching(ctx, func(user *v1alpha1.ClusterRegistration) bool {
 		return user.Spec.KubeconfigSecretRef.Name == secret.GetName()
 	})
 }
 
-func (r *Reconciler) ofNode(ctx context.Context, node client.Object) []reconcile.Request {
-	return r.matching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
+func (r *Reconciler) nodeToRequests(ctx context.Context, node client.Object) []reconcile.Request {
+	return r.requestsMatching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
 		return registration.NodeName() == node.GetName()
 	})
 }
 
-// ofObject enqueues the registration of the member in which a volume or claim is placed.
-func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcile.Request {
+// placedObjectToRequests enqueues the registration of the member in which a volume or claim is placed.
+func (r *Reconciler) placedObjectToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	id := obj.GetLabels()[v1alpha1.LabelClusterID]
 	if id == "" {
 		id = obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn]
@@ -190,23 +190,23 @@ func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcil
 	if id == "" {
 		return nil
 	}
-	registrations, err := index.RegistrationsOf(ctx, r.Client, id)
+	registrations, err := index.RegistrationsOfCluster(ctx, r.Client, id)
 	return route.RequestsFor(ctx, registrations, err, nil)
 }
 
-// deletingOfPod enqueues the registration on whose node the Pod runs, if the registration is being
+// requestOfDeregistration enqueues the registration on whose node the Pod runs, if the registration is being
 // deleted.
-func (r *Reconciler) deletingOfPod(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *Reconciler) requestOfDeregistration(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {
 		return nil
 	}
-	return r.matching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
+	return r.requestsMatching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
 		return registration.DeletionTimestamp != nil && registration.NodeName() == pod.Spec.NodeName
 	})
 }
 
-func (r *Reconciler) matching(ctx context.Context, match func(*v1alpha1.ClusterRegistration) bool) []reconcile.Request {
+func (r *Reconciler) requestsMatching(ctx context.Context, match func(*v1alpha1.ClusterRegistration) bool) []reconcile.Request {
 	var list v1alpha1.ClusterRegistrationList
 	err := r.Client.List(ctx, &list, index.ReadOnly)
 	return route.RequestsFor(ctx, list.Items, err, match)

@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// announce emits an event on the registration when its Connected condition changes.
-func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
+// announceConnection emits an event on the registration when its Connected condition changes.
+func (r *Reconciler) announceConnection(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionConnected)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionConnected)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason || is.Reason == v1alpha1.ReasonConnecting {
@@ -25,9 +25,9 @@ func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 	r.Recorder.Eventf(after, nil, kind, is.Reason, "Connect", "%s", is.Message)
 }
 
-// announced contains the reasons of the Ready condition that require an admin to act, or that
+// announcedReasons contains the reasons of the Ready condition that require an admin to act, or that
 // report what a deregistration is waiting for.
-var announced = []string{v1alpha1.ReasonConfirmationNeeded, v1alpha1.ReasonMemberUnreachable, v1alpha1.ReasonDraining}
+var announcedReasons = []string{v1alpha1.ReasonConfirmationNeeded, v1alpha1.ReasonMemberUnreachable, v1alpha1.ReasonDraining}
 
 // announceWaiting emits an event on the registration when its deregistration has to wait. When the
 // member is away, it emits an event that reports how long the Pods are kept, and what happens
@@ -39,15 +39,15 @@ func (r *Reconciler) announceWaiting(before, after *v1alpha1.ClusterRegistration
 		if is == nil || is.Status == metav1.ConditionTrue || was != nil && was.Reason == is.Reason && was.Status == is.Status {
 			continue
 		}
-		if kind == v1alpha1.ConditionReady && slices.Contains(announced, is.Reason) || kind == v1alpha1.ConditionNodeReady && is.Reason == v1alpha1.ReasonMemberAway {
+		if kind == v1alpha1.ConditionReady && slices.Contains(announcedReasons, is.Reason) || kind == v1alpha1.ConditionNodeReady && is.Reason == v1alpha1.ReasonMemberAway {
 			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Wait", "%s", is.Message)
 		}
 	}
 }
 
-// announceStuck emits an event on the registration when deletions are stuck, and again when the
+// announceStuckDeletions emits an event on the registration when deletions are stuck, and again when the
 // message about them changes.
-func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) {
+func (r *Reconciler) announceStuckDeletions(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDeletionsProgressing)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDeletionsProgressing)
 	if is == nil || is.Reason != v1alpha1.ReasonStuckDeletion || was != nil && was.Message == is.Message {
@@ -56,13 +56,13 @@ func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) 
 	r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Delete", "%s", is.Message)
 }
 
-func (r *Reconciler) eventOrphan(cr *v1alpha1.ClusterRegistration, o account.Orphan) {
+func (r *Reconciler) emitOrphanedVolume(cr *v1alpha1.ClusterRegistration, o account.Orphan) {
 	todo := "To use the volume again, re-create claim " + o.Root.String() + " with spec.volumeName: " + o.Volume
 	if o.Root.Namespace == "" {
 		todo = "To use the volume again, create a PersistentVolume for it, as `kubectl xylem adopt` does"
 	}
 	switch o.Reason {
-	case account.Surplus:
+	case account.SurplusVolume:
 		todo = "Check which of the claim's volumes contains the data that you need"
 	case account.WithdrawnLate:
 		todo = "No Pod ever used the volume"

@@ -23,62 +23,62 @@ import (
 // hasNamespaceRules reports whether a registration has the condition NamespacesAdmitted. An empty list of
 // denied namespaces admits more than the default, which the condition reports.
 func hasNamespaceRules(cr *v1alpha1.ClusterRegistration) bool {
-	return placement.RulesOf(cr).RestrictsNamespaces() || len(placement.LiftedDenials(cr)) > 0
+	return placement.RulesOfRegistration(cr).RestrictsNamespaces() || len(placement.LiftedDenials(cr)) > 0
 }
 
-// namespacesAdmitted returns the NamespacesAdmitted condition. It returns none if the registration
+// namespacesCondition returns the NamespacesAdmitted condition. It returns none if the registration
 // has no rules for namespaces.
-func (r *Reconciler) namespacesAdmitted(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
+func (r *Reconciler) namespacesCondition(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
 	if !hasNamespaceRules(cr) {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
-		account.UncountNamespaces(cr.Name)
+		account.DeleteNamespaceMetrics(cr.Name)
 		return nil, nil
 	}
 	var list corev1.NamespaceList
 	if err := r.Client.List(ctx, &list, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the host's namespaces: %w", err)
 	}
-	has, err := r.contents(cr)
+	has, err := r.countByNamespace(cr)
 	if err != nil {
 		return nil, err
 	}
-	there, a := placement.MemberOf(cr, nil), conditions.Admittance{All: len(list.Items), Left: map[string]conditions.Contents{}, Lifted: placement.LiftedDenials(cr)}
+	there, a := placement.MemberOfRegistration(cr, nil), conditions.NamespaceAdmission{HostNamespaces: len(list.Items), LeftContents: map[string]conditions.NamespaceContents{}, LiftedDenials: placement.LiftedDenials(cr)}
 	for i := range list.Items {
 		name := list.Items[i].Name
-		refusal := there.Answer(placement.Request{Namespace: placement.NamespaceOf(name, &list.Items[i])}).Refusal
+		refusal := there.AnswerRequest(placement.Request{Namespace: placement.NamespaceOf(name, &list.Items[i])}).Refusal
 		if refusal == nil {
 			a.Admitted++
-		} else if has[name] != (conditions.Contents{}) && refusal.Reason == v1alpha1.ReasonNamespaceNotAdmitted {
-			a.Left[name] = has[name]
+		} else if has[name] != (conditions.NamespaceContents{}) && refusal.Reason == v1alpha1.ReasonNamespaceNotAdmitted {
+			a.LeftContents[name] = has[name]
 		}
 	}
-	var left conditions.Contents
-	for _, has := range a.Left {
+	var left conditions.NamespaceContents
+	for _, has := range a.LeftContents {
 		left.Claims, left.Pods = left.Claims+has.Claims, left.Pods+has.Pods
 	}
-	account.CountNamespaces(cr.Name, a.Admitted, left.Claims, left.Pods)
-	return []metav1.Condition{a.Condition()}, nil
+	account.SetNamespaceMetrics(cr.Name, a.Admitted, left.Claims, left.Pods)
+	return []metav1.Condition{a.AdmittedCondition()}, nil
 }
 
-// contents counts, by namespace, the claims and Pods that are placed in the member.
-func (r *Reconciler) contents(cr *v1alpha1.ClusterRegistration) (map[string]conditions.Contents, error) {
-	has := map[string]conditions.Contents{}
+// countByNamespace counts, by namespace, the claims and Pods that are placed in the member.
+func (r *Reconciler) countByNamespace(cr *v1alpha1.ClusterRegistration) (map[string]conditions.NamespaceContents, error) {
+	has := map[string]conditions.NamespaceContents{}
 	if cr.Status.ClusterID == "" {
 		return has, nil
 	}
 	count := func(obj client.Object, claims, pods int) {
 		was := has[obj.GetNamespace()]
-		has[obj.GetNamespace()] = conditions.Contents{Claims: was.Claims + claims, Pods: was.Pods + pods}
+		has[obj.GetNamespace()] = conditions.NamespaceContents{Claims: was.Claims + claims, Pods: was.Pods + pods}
 	}
 	owner := route.Owner{NodeName: cr.NodeName(), ClusterID: cr.Status.ClusterID}
 	err := errors.Join(
-		r.Objects.Each(owner, &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
+		r.Router.VisitObjects(owner, &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
 			if placed := obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn]; placed == cr.Status.ClusterID {
 				count(obj, 1, 0)
 			}
 		}),
-		r.Objects.Each(owner, &corev1.Pod{}, metav1.NamespaceAll, func(obj client.Object) {
-			if pod, ok := obj.(*corev1.Pod); ok && runningOf(pod) == (running{node: cr.NodeName(), pushed: true}) {
+		r.Router.VisitObjects(owner, &corev1.Pod{}, metav1.NamespaceAll, func(obj client.Object) {
+			if pod, ok := obj.(*corev1.Pod); ok && podPlacementOf(pod) == (podPlacement{node: cr.NodeName(), pushed: true}) {
 				count(obj, 0, 1)
 			}
 		}))
@@ -88,20 +88,20 @@ func (r *Reconciler) contents(cr *v1alpha1.ClusterRegistration) (map[string]cond
 	return has, nil
 }
 
-// running contains the Pod fields that contents depends on.
-type running struct {
+// podPlacement contains the Pod fields that contents depends on.
+type podPlacement struct {
 	node          string
-	pushed, ended bool
+	pushed, finished bool
 }
 
-func runningOf(pod *corev1.Pod) running {
-	return running{node: pod.Spec.NodeName, pushed: podstatus.Pushed(pod) == corev1.ConditionTrue, ended: podstatus.Finished(pod)}
+func podPlacementOf(pod *corev1.Pod) podPlacement {
+	return podPlacement{node: pod.Spec.NodeName, pushed: podstatus.PushedStatus(pod) == corev1.ConditionTrue, finished: podstatus.IsPodFinished(pod)}
 }
 
-// announceNamespaces emits an event on the registration when the member still has objects of
+// announceNamespacesNotAdmitted emits an event on the registration when the member still has objects of
 // namespaces that the rules do not admit, or when the rules admit no namespace. It emits another
 // one after the registration's spec changes.
-func (r *Reconciler) announceNamespaces(before, after *v1alpha1.ClusterRegistration) {
+func (r *Reconciler) announceNamespacesNotAdmitted(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
 	if is == nil || is.Status != metav1.ConditionFalse || was != nil && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
@@ -110,19 +110,19 @@ func (r *Reconciler) announceNamespaces(before, after *v1alpha1.ClusterRegistrat
 	r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Admit", "%s", is.Message)
 }
 
-// restricting enqueues the registrations that have rules for namespaces.
-func (r *Reconciler) restricting(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.matching(ctx, hasNamespaceRules)
+// namespaceRulesToRequests enqueues the registrations that have rules for namespaces.
+func (r *Reconciler) namespaceRulesToRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requestsMatching(ctx, hasNamespaceRules)
 }
 
-// restrictingOfPod enqueues the registration on whose node the Pod runs, if it has rules for
+// restrictedNodeToRequests enqueues the registration on whose node the Pod runs, if it has rules for
 // namespaces.
-func (r *Reconciler) restrictingOfPod(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *Reconciler) restrictedNodeToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {
 		return nil
 	}
-	return r.matching(ctx, func(cr *v1alpha1.ClusterRegistration) bool {
+	return r.requestsMatching(ctx, func(cr *v1alpha1.ClusterRegistration) bool {
 		return cr.NodeName() == pod.Spec.NodeName && hasNamespaceRules(cr)
 	})
 }

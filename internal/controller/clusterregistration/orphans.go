@@ -16,7 +16,7 @@ func (r *Reconciler) announceOrphans(before, after *v1alpha1.ClusterRegistration
 		})
 		i := slices.IndexFunc(found, func(f account.Orphan) bool { return f.Volume == o.Volume })
 		if !known && i >= 0 {
-			r.eventOrphan(after, found[i])
+			r.emitOrphanedVolume(after, found[i])
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestOwnerOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if owner := ownerOf(tc.recorded, tc.all, clusterID); owner != nil {
+			if owner := ownerOfCluster(tc.recorded, tc.all, clusterID); owner != nil {
 				got = owner.Name
 			}
 			if got != tc.want {
@@ -66,7 +66,7 @@ func TestOlder(t *testing.T) {
 		"both were created in the same second, and b's name sorts first": {made("b", now.Time), made("a", now.Time), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := older(tc.a, tc.b); got != tc.want {
+			if got := isOlderRegistration(tc.a, tc.b); got != tc.want {
 				t.Errorf("older is %t, want %t", got, tc.want)
 			}
 		})

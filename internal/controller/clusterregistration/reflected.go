@@ -13,11 +13,11 @@ import (
 	"github.com/xylem-io/xylem/internal/reflection"
 )
 
-// reflected returns the ClassesReflected condition. It returns none if the registration requests no
+// classesCondition returns the ClassesReflected condition. It returns none if the registration requests no
 // classes. It also returns none, which keeps the last condition, if the member's classes are not
 // known.
-func (r *Reconciler) reflected(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
-	if !reflection.Reflects(cr) {
+func (r *Reconciler) classesCondition(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
+	if !reflection.IsReflectionEnabled(cr) {
 		return nil, nil
 	}
 	var registrations v1alpha1.ClusterRegistrationList
@@ -33,13 +33,13 @@ func (r *Reconciler) reflected(ctx context.Context, cr *v1alpha1.ClusterRegistra
 		named[classes.Items[i].Name] = &classes.Items[i]
 	}
 	view := reflection.View{Classes: r.Classes, Registrations: registrations.Items}
-	summary, known := view.Summarize(cr, func(name string) *storagev1.StorageClass { return named[name] })
+	summary, known := view.SummarizeRulings(cr, func(name string) *storagev1.StorageClass { return named[name] })
 	if !known {
 		return nil, nil
 	}
 	condition := metav1.Condition{Type: v1alpha1.ConditionClassesReflected, Status: metav1.ConditionFalse}
 	var ok bool
-	if ok, condition.Reason, condition.Message = summary.Condition(); ok {
+	if ok, condition.Reason, condition.Message = summary.ConditionFields(); ok {
 		condition.Status = metav1.ConditionTrue
 	}
 	return []metav1.Condition{condition}, nil

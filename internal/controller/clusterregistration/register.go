@@ -23,12 +23,12 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// registrationOf returns the registration for the fleet. It sets Refused if something in the host
+// fleetRegistration returns the registration for the fleet. It sets Refused if something in the host
 // prevents connecting the member.
-func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (fleet.Registration, error) {
+func (r *Reconciler) fleetRegistration(ctx context.Context, cr *v1alpha1.ClusterRegistration) (fleet.Registration, error) {
 	wanted := fleet.Registration{
 		Member:         mirror.Member{Registration: cr.Name, NodeName: cr.NodeName(), HostID: r.HostID, Leaving: cr.DeletionTimestamp != nil},
-		Rules:          placement.RulesOf(cr),
+		Rules:          placement.RulesOfRegistration(cr),
 		UID:            cr.UID,
 		ConfirmRestore: cr.Annotations[v1alpha1.AnnotationConfirmRestore],
 	}
@@ -39,13 +39,13 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 		}
 		prefix, err := netip.ParsePrefix(cidr)
 		if err != nil { // the CRD's validation rejects this, but the object may predate it
-			wanted.Refused = refused(v1alpha1.ReasonKubeconfigInvalid, "spec.node.podCIDRs: %v", err)
+			wanted.LinkProblem = newProblemf(v1alpha1.ReasonKubeconfigInvalid, "spec.node.podCIDRs: %v", err)
 			return wanted, nil
 		}
 		wanted.PodCIDRs = append(wanted.PodCIDRs, prefix)
 	}
 	var err error
-	if wanted.Refused, err = r.nodeTaken(ctx, cr); err != nil || wanted.Refused != nil {
+	if wanted.LinkProblem, err = r.nodeNameProblem(ctx, cr); err != nil || wanted.LinkProblem != nil {
 		return wanted, err
 	}
 	var secret corev1.Secret
@@ -53,12 +53,12 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 	err = r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		wanted.Refused = refused(v1alpha1.ReasonSecretNotFound,
+		wanted.LinkProblem = newProblemf(v1alpha1.ReasonSecretNotFound,
 			"no Secret \"%s/%s\". Create it with the member's kubeconfig under the key %q", r.Namespace, name, v1alpha1.KubeconfigKey)
 	case err != nil:
 		return wanted, fmt.Errorf("read Secret %s/%s: %w", r.Namespace, name, err)
 	case len(secret.Data[v1alpha1.KubeconfigKey]) == 0:
-		wanted.Refused = refused(v1alpha1.ReasonSecretNotFound,
+		wanted.LinkProblem = newProblemf(v1alpha1.ReasonSecretNotFound,
 			"Secret \"%s/%s\" has no value under the key %q. Put the member's kubeconfig under that key", r.Namespace, name, v1alpha1.KubeconfigKey)
 	default:
 		wanted.Kubeconfig = secret.Data[v1alpha1.KubeconfigKey]
@@ -66,14 +66,14 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 	return wanted, nil
 }
 
-// nodeTaken rejects a registration whose node name belongs to an ordinary node or to an older
+// nodeNameProblem rejects a registration whose node name belongs to an ordinary node or to an older
 // registration, because Xylem must not push the Pods that are bound there.
-func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*access.Problem, error) {
-	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+func (r *Reconciler) nodeNameProblem(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*access.ConnectionProblem, error) {
+	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(cr.NodeName()))
 	if err != nil {
 		return nil, err
 	}
-	if taken := nodeInTheWay(node, cr.Status.ClusterID); taken != nil {
+	if taken := takenNodeProblem(node, cr.Status.ClusterID); taken != nil {
 		return taken, nil
 	}
 	var others v1alpha1.ClusterRegistrationList
@@ -82,79 +82,79 @@ func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistra
 	}
 	for i := range others.Items {
 		other := &others.Items[i]
-		if other.UID != cr.UID && other.NodeName() == cr.NodeName() && older(other, cr) {
-			return refused(v1alpha1.ReasonNodeNameTaken,
+		if other.UID != cr.UID && other.NodeName() == cr.NodeName() && isOlderRegistration(other, cr) {
+			return newProblemf(v1alpha1.ReasonNodeNameTaken,
 				"registration %q already has node %q. Delete this registration, and create it again with another spec.node.name", other.Name, cr.NodeName()), nil
 		}
 	}
 	return nil, nil
 }
 
-// nodeInTheWay rejects a node name that belongs to another cluster's virtual node or to an
+// takenNodeProblem rejects a node name that belongs to another cluster's virtual node or to an
 // ordinary node. While the member's identity is unknown, it can only reject an ordinary node.
-func nodeInTheWay(node *corev1.Node, clusterID string) *access.Problem {
-	if node == nil || clusterID == "" && nodes.IsVirtual(node) || !nodes.Taken(node, clusterID) {
+func takenNodeProblem(node *corev1.Node, clusterID string) *access.ConnectionProblem {
+	if node == nil || clusterID == "" && nodes.IsVirtual(node) || !nodes.NameTaken(node, clusterID) {
 		return nil
 	}
-	return refused(v1alpha1.ReasonNodeNameTaken, "%s", nodes.TakenBy(node))
+	return newProblemf(v1alpha1.ReasonNodeNameTaken, "%s", nodes.DescribeNameTaken(node))
 }
 
-func older(a, b *v1alpha1.ClusterRegistration) bool {
+func isOlderRegistration(a, b *v1alpha1.ClusterRegistration) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}
 	return a.Name < b.Name
 }
 
-func refused(reason, format string, args ...any) *access.Problem {
-	return &access.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+func newProblemf(reason, format string, args ...any) *access.ConnectionProblem {
+	return &access.ConnectionProblem{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// own records a registration as the owner of its cluster. If another registration owns the cluster,
+// ensureOwnership records a registration as the owner of its cluster. If another registration owns the cluster,
 // own rejects this one, for as long as the owner exists, connected or not.
-func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration, cr *v1alpha1.ClusterRegistration, clusterID string) error {
-	recorded, err := r.Records.Owner(ctx, clusterID)
+func (r *Reconciler) ensureOwnership(ctx context.Context, all []v1alpha1.ClusterRegistration, cr *v1alpha1.ClusterRegistration, clusterID string) error {
+	recorded, err := r.Records.OwnerOfCluster(ctx, clusterID)
 	if err != nil {
 		return err
 	}
-	if owner := ownerOf(recorded, all, clusterID); owner != nil && owner.UID != cr.UID {
-		return refused(v1alpha1.ReasonDuplicateCluster,
-			access.AlreadyRegistered+". Delete this registration, or delete the other one so that this one takes over",
+	if owner := ownerOfCluster(recorded, all, clusterID); owner != nil && owner.UID != cr.UID {
+		return newProblemf(v1alpha1.ReasonDuplicateCluster,
+			access.AlreadyRegisteredFormat+". Delete this registration, or delete the other one so that this one takes over",
 			owner.Name)
 	}
 	if recorded == cr.UID {
 		return nil
 	}
-	return r.Records.Own(ctx, guarded.NewRoot(r.Client, cr.Name, guarded.HostOnly{}), clusterID, recorded, cr.UID)
+	return r.Records.SetClusterOwner(ctx, guarded.NewHostWriter(r.Client, cr.Name, guarded.HostOnlyGuard{}), clusterID, recorded, cr.UID)
 }
 
-// ownerOf returns the registration that owns a cluster, or nil. The owner is the registration that
+// ownerOfCluster returns the registration that owns a cluster, or nil. The owner is the registration that
 // the record names. If that one was deleted, or if the record names none because an earlier version
 // wrote it, the owner is the oldest registration with the cluster in its status.
-func ownerOf(recorded types.UID, all []v1alpha1.ClusterRegistration, clusterID string) *v1alpha1.ClusterRegistration {
+func ownerOfCluster(recorded types.UID, all []v1alpha1.ClusterRegistration, clusterID string) *v1alpha1.ClusterRegistration {
 	var oldest *v1alpha1.ClusterRegistration
 	for i := range all {
 		cr := &all[i]
 		switch {
 		case cr.UID == recorded && (cr.Status.ClusterID == "" || cr.Status.ClusterID == clusterID):
 			return cr
-		case cr.Status.ClusterID == clusterID && (oldest == nil || older(cr, oldest)):
+		case cr.Status.ClusterID == clusterID && (oldest == nil || isOlderRegistration(cr, oldest)):
 			oldest = cr
 		}
 	}
 	return oldest
 }
 
-// Admit records the identity of a member at its first connection. It rejects a cluster that differs
+// AdmitMember records the identity of a member at its first connection. It rejects a cluster that differs
 // from the recorded one, that another registration owns, or that is the host itself. It returns a
 // Problem for errors that an admin can fix. The fleet calls Admit after it has read the member's
 // identity.
-func (r *Reconciler) Admit(ctx context.Context, wanted fleet.Registration, identity member.Identity) error {
+func (r *Reconciler) AdmitMember(ctx context.Context, wanted fleet.Registration, identity member.Identity) error {
 	// Other controllers may write the status and the record concurrently.
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.admit(ctx, wanted, identity) })
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.admitMemberOnce(ctx, wanted, identity) })
 }
 
-func (r *Reconciler) admit(ctx context.Context, wanted fleet.Registration, identity member.Identity) error {
+func (r *Reconciler) admitMemberOnce(ctx context.Context, wanted fleet.Registration, identity member.Identity) error {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.Live.List(ctx, &list); err != nil {
 		return fmt.Errorf("list registrations: %w", err)
@@ -167,22 +167,22 @@ func (r *Reconciler) admit(ctx context.Context, wanted fleet.Registration, ident
 	}
 	switch {
 	case cr == nil:
-		return refused(v1alpha1.ReasonConnecting, "the registration was deleted")
+		return newProblemf(v1alpha1.ReasonConnecting, "the registration was deleted")
 	case identity.ClusterID == r.HostID:
-		return refused(v1alpha1.ReasonIsHost, access.IsHost+". Put the member's kubeconfig into the Secret", "the kubeconfig")
+		return newProblemf(v1alpha1.ReasonIsHost, access.IsHostFormat+". Put the member's kubeconfig into the Secret", "the kubeconfig")
 	case cr.Status.ClusterID != "" && cr.Status.ClusterID != identity.ClusterID:
-		return refused(v1alpha1.ReasonIdentityChanged,
-			access.OtherCluster+": the member was re-created, or the kubeconfig is for another cluster. Xylem does not read from or write to that cluster. If the change is intended, delete this registration and register the cluster again",
+		return newProblemf(v1alpha1.ReasonIdentityChanged,
+			access.OtherClusterFormat+": the member was re-created, or the kubeconfig is for another cluster. Xylem does not read from or write to that cluster. If the change is intended, delete this registration and register the cluster again",
 			"the kubeconfig", identity.ClusterID, "this registration", cr.Status.ClusterID)
 	}
-	node, err := index.Find[corev1.Node](ctx, r.Live, index.Named(cr.NodeName()))
+	node, err := index.FindObject[corev1.Node](ctx, r.Live, index.ClusterScopedKey(cr.NodeName()))
 	if err != nil {
 		return err
 	}
-	if taken := nodeInTheWay(node, identity.ClusterID); taken != nil {
+	if taken := takenNodeProblem(node, identity.ClusterID); taken != nil {
 		return taken
 	}
-	if err := r.own(ctx, list.Items, cr, identity.ClusterID); err != nil {
+	if err := r.ensureOwnership(ctx, list.Items, cr, identity.ClusterID); err != nil {
 		return err
 	}
 	if cr.Status.ClusterID != "" {

@@ -16,32 +16,32 @@ import (
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
 
-// snapshots sets the status fields about the member's snapshots, and returns the SnapshotsAccounted
+// updateSnapshotStatus sets the status fields about the member's snapshots, and returns the SnapshotsAccounted
 // condition, while the host serves snapshots. Fields whose value is unknown stay unchanged.
-func (r *Reconciler) snapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
-	if r.Snapshots.Cache() == nil {
-		account.UncountSnapshots(cr.Name)
+func (r *Reconciler) updateSnapshotStatus(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
+	if r.Snapshots.ServedCache() == nil {
+		account.DeleteSnapshotMetrics(cr.Name)
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionSnapshotsAccounted)
 		return nil, nil
 	}
-	orphans := r.Orphans.Snapshots(cr.Name)
+	orphans := r.Orphans.OrphanedSnapshots(cr.Name)
 	counts := v1alpha1.SnapshotCounts{Orphaned: cr.Status.Snapshots.Orphaned}
 	if cr.Status.ClusterID != "" {
-		contents, err := index.SnapshotsIn(ctx, r.Client, cr.Status.ClusterID)
+		contents, err := index.HostContentsIn(ctx, r.Client, cr.Status.ClusterID)
 		if err != nil {
 			return nil, err
 		}
 		for i := range contents {
-			snapshot.Counted(&contents[i], &counts)
+			snapshot.CountSnapshot(&contents[i], &counts)
 		}
 	}
 	if orphans.Known {
-		counts.Orphaned = bounded(len(orphans.Found))
+		counts.Orphaned = boundedInt32(len(orphans.Found))
 		cr.Status.OrphanedSnapshots = conditions.ListedSnapshots(orphans.Found, cr.Status.OrphanedSnapshots, metav1.NewTime(r.Clock.Now()))
 	}
 	cr.Status.Snapshots = counts
-	account.CountSnapshots(cr.Name, counts)
-	if !orphans.Known && orphans.Err == "" {
+	account.SetSnapshotMetrics(cr.Name, counts)
+	if !orphans.Known && orphans.FailureCause == "" {
 		// The member does not serve snapshots, or Xylem has not listed them yet.
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionSnapshotsAccounted)
 		return nil, nil

@@ -21,24 +21,24 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// report writes the status if it has changed, and emits events for the changes.
-func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistration, override conditions.Override) error {
-	state, _ := r.Fleet.State(cr.Name)
-	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+// reportStatus writes the status if it has changed, and emits events for the changes.
+func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegistration, override conditions.ReadyOverride) error {
+	state, _ := r.Fleet.MemberState(cr.Name)
+	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(cr.NodeName()))
 	if err != nil {
 		return err
 	}
-	orphans := r.Orphans.Orphans(cr.Name)
-	counts, err := r.count(cr)
+	orphans := r.Orphans.OrphanedVolumes(cr.Name)
+	counts, err := r.countVolumes(cr)
 	if err != nil {
 		return err
 	}
 	// If the number of orphans is not known yet, keep the last one.
 	counts.Orphaned = cr.Status.Volumes.Orphaned
 	if orphans.Known {
-		counts.Orphaned = bounded(len(orphans.Found))
+		counts.Orphaned = boundedInt32(len(orphans.Found))
 	}
-	reflected, err := r.reflected(ctx, cr)
+	reflected, err := r.classesCondition(ctx, cr)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	cr.Status.ObservedGeneration = cr.Generation
 	cr.Status.Volumes = counts
 	if orphans.Known {
-		cr.Status.Orphans = conditions.Listed(orphans.Found, cr.Status.Orphans, metav1.NewTime(r.Clock.Now()))
+		cr.Status.Orphans = conditions.ListedOrphans(orphans.Found, cr.Status.Orphans, metav1.NewTime(r.Clock.Now()))
 	}
 	if state.Connected {
 		cr.Status.KubernetesVersion = state.Identity.Version
@@ -59,14 +59,14 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if !state.LastRestored.IsZero() {
 		cr.Status.LastRestored = ptr.To(metav1.NewTime(state.LastRestored))
 	}
-	all := append(conditions.Main(state, nodes.ReadyCondition(node, cr), override), conditions.Accounted(orphans, &cr.Status), conditions.Progressing(r.Stuck.Stuck(cr.Name)))
+	all := append(conditions.ConnectionAndReady(state, nodes.RegistrationReadyCondition(node, cr), override), conditions.VolumesAccounted(orphans, &cr.Status), conditions.DeletionsProgressing(r.Stuck.StuckDeletions(cr.Name)))
 	all = append(all, reflected...)
-	snapshots, err := r.snapshots(ctx, cr)
+	snapshots, err := r.updateSnapshotStatus(ctx, cr)
 	if err != nil {
 		return err
 	}
 	all = append(all, snapshots...)
-	admitted, err := r.namespacesAdmitted(ctx, cr)
+	admitted, err := r.namespacesCondition(ctx, cr)
 	if err != nil {
 		return err
 	}
@@ -75,34 +75,34 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionClassesReflected)
 	}
 	all = append(all, conditions.TokenFresh(state, &cr.Status)...)
-	if state.Policy != nil {
-		all = append(all, conditions.PolicyEnforced(*state.Policy))
+	if state.PolicyState != nil {
+		all = append(all, conditions.PolicyEnforced(*state.PolicyState))
 	}
-	conditions.Set(cr, all)
+	conditions.SetOnRegistration(cr, all)
 	if equality.Semantic.DeepEqual(before.Status, cr.Status) {
 		return nil
 	}
 	if err := r.Client.Status().Patch(ctx, cr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
 		return fmt.Errorf("write the status of registration %s: %w", cr.Name, err)
 	}
-	r.announceAll(before, cr, orphans.Found)
+	r.announceChanges(before, cr, orphans.Found)
 	return nil
 }
 
-// announceAll emits events for the changes to the status.
-func (r *Reconciler) announceAll(before, cr *v1alpha1.ClusterRegistration, orphans []account.Orphan) {
-	r.announce(before, cr)
+// announceChanges emits events for the changes to the status.
+func (r *Reconciler) announceChanges(before, cr *v1alpha1.ClusterRegistration, orphans []account.Orphan) {
+	r.announceConnection(before, cr)
 	r.announceOrphans(before, cr, orphans)
 	r.announceSnapshots(before, cr)
-	r.announceStuck(before, cr)
+	r.announceStuckDeletions(before, cr)
 	r.announceWaiting(before, cr)
 	r.announceReflection(before, cr)
-	r.announceNamespaces(before, cr)
+	r.announceNamespacesNotAdmitted(before, cr)
 }
 
-// count counts the member's volumes that have a PV or a claim in the host. Package account counts
+// countVolumes counts the member's volumes that have a PV or a claim in the host. Package account counts
 // the orphans.
-func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCounts, error) {
+func (r *Reconciler) countVolumes(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCounts, error) {
 	var counts v1alpha1.VolumeCounts
 	cluster := cr.Status.ClusterID
 	if cluster == "" {
@@ -110,14 +110,14 @@ func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCou
 	}
 	owner := route.Owner{NodeName: cr.NodeName(), ClusterID: cluster}
 	err := errors.Join(
-		r.Objects.Each(owner, &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
+		r.Router.VisitObjects(owner, &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
 			if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Annotations[v1alpha1.AnnotationPlacedIn] == cluster && claim.Spec.VolumeName == "" {
 				counts.Pending++
 			}
 		}),
-		r.Objects.Each(owner, &corev1.PersistentVolume{}, metav1.NamespaceAll, func(obj client.Object) {
+		r.Router.VisitObjects(owner, &corev1.PersistentVolume{}, metav1.NamespaceAll, func(obj client.Object) {
 			if pv, ok := obj.(*corev1.PersistentVolume); ok {
-				tally(&counts, pv, cluster)
+				tallyVolume(&counts, pv, cluster)
 			}
 		}))
 	if err != nil {
@@ -126,10 +126,10 @@ func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCou
 	return counts, nil
 }
 
-// tally counts a host PV if the member has its volume or must provision it.
-func tally(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster string) {
-	in, _, _, made := hostpv.LeafOf(pv)
-	promised, released := hostpv.IsPromiseIn(pv, cluster), hostpv.Ended(pv)
+// tallyVolume counts a host PV if the member has its volume or must provision it.
+func tallyVolume(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster string) {
+	in, _, _, made := hostpv.LeafOfHostVolume(pv)
+	promised, released := hostpv.IsUnfulfilledPromiseIn(pv, cluster), hostpv.IsReleasedOrFailed(pv)
 	switch {
 	case promised && released:
 		counts.Deleting++
@@ -143,4 +143,4 @@ func tally(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster s
 	}
 }
 
-func bounded(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // capped in the same line
+func boundedInt32(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // capped in the same line

@@ -18,12 +18,12 @@ func TestTally(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u-1"}}
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}}
 	volume := func(phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
-		pv := hostpv.Mirror(leaf, claim, policy, here)
+		pv := hostpv.TranslateVolume(leaf, claim, policy, here)
 		pv.Status.Phase = phase
 		return pv
 	}
 	promise := func(phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
-		pv := hostpv.WithMember(hostpv.PromiseFor(claim, &storagev1.StorageClass{}), here, nil)
+		pv := hostpv.PromiseWithMember(hostpv.NewPromiseFor(claim, &storagev1.StorageClass{}), here, nil)
 		pv.Status.Phase = phase
 		return pv
 	}
@@ -43,14 +43,14 @@ func TestTally(t *testing.T) {
 		"being deleted":                {ending, v1alpha1.VolumeCounts{Deleting: 1}},
 		"a bound promise":              {promise(corev1.VolumeBound), v1alpha1.VolumeCounts{Pending: 1}},
 		"a released promise":           {promise(corev1.VolumeReleased), v1alpha1.VolumeCounts{Deleting: 1}},
-		"a fulfilled promise":          {hostpv.Fulfil(promise(corev1.VolumeBound), leaf, deleted, here), v1alpha1.VolumeCounts{Bound: 1}},
-		"a promise without a member":   {hostpv.WithoutMember(promise(corev1.VolumeBound)), v1alpha1.VolumeCounts{}},
+		"a fulfilled promise":          {hostpv.FulfillPromise(promise(corev1.VolumeBound), leaf, deleted, here), v1alpha1.VolumeCounts{Bound: 1}},
+		"a promise without a member":   {hostpv.PromiseWithoutMember(promise(corev1.VolumeBound)), v1alpha1.VolumeCounts{}},
 		"a volume in another member":   {abroad, v1alpha1.VolumeCounts{}},
 		"a foreign PV":                 {&corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}, v1alpha1.VolumeCounts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got v1alpha1.VolumeCounts
-			tally(&got, tc.pv, clusterID)
+			tallyVolume(&got, tc.pv, clusterID)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("counts (-want +got):\n%s", diff)
 			}

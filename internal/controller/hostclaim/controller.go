@@ -55,12 +55,12 @@ type Reconciler struct {
 	// Classes records the members' classes.
 	Classes *reflection.MemberClasses
 	// Snapshots reads the host's snapshots, if the host serves them.
-	Snapshots *route.Optional
+	Snapshots *route.OptionalCache
 
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
-	root *guarded.Root
+	root *guarded.HostWriter
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
@@ -77,24 +77,24 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	r.root = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, route.ItselfIf(waitsOrShowsProblem))).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.claimToClones), builder.WithPredicates(route.SinceStart())).
-		Watches(&corev1.PersistentVolume{}, route.After(urgency.Lull, r.volumeToClones), builder.WithPredicates(route.SinceStart())).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.After(urgency.Lull, r.snapshotToClaims))).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(urgency.Lull, r.snapshotToClaims))).
-		Watches(&corev1.Pod{}, route.After(urgency.Lull, podToClaims)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToClaims), builder.WithPredicates(route.Concerning(route.Relabelled))).
+		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(urgency.LowUrgencyDelay, route.EnqueueItselfIf(waitsOrShowsProblem))).
+		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.claimToClones), builder.WithPredicates(route.SinceStartPredicate())).
+		Watches(&corev1.PersistentVolume{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.volumeToClones), builder.WithPredicates(route.SinceStartPredicate())).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshot{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.snapshotToClaims))).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.snapshotToClaims))).
+		Watches(&corev1.Pod{}, route.DelayedHandler(urgency.LowUrgencyDelay, podToClaims)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToClaims), builder.WithPredicates(route.ConcernsPredicate(route.LabelsChanged))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.classToWaitingClaims)).
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.capacityToWaitingClaims)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.namespaceToWaitingClaims), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
-		WatchesRawSource(r.Classes.OffersLater(func(ctx context.Context, _ string) []reconcile.Request { return r.objectToWaitingClaims(ctx, nil) })).
-		WithEventFilter(route.Changed()).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.namespaceToWaitingClaims), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.LabelsChanged))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		WatchesRawSource(r.Classes.DelayedSourceOfOffers(func(ctx context.Context, _ string) []reconcile.Request { return r.objectToWaitingClaims(ctx, nil) })).
+		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.Reconciler(r))
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile reconciles one claim.
@@ -105,14 +105,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	d := decideForClaim(o)
 	if d.reason == v1alpha1.ReasonDataSourceUnsupported {
-		if o.handledByPopulator, err = index.Populated(ctx, r.Live, o.source.Of); err != nil {
+		if o.handledByPopulator, err = index.HasPopulator(ctx, r.Live, o.source.Of); err != nil {
 			return reconcile.Result{}, err
 		}
 		d = decideForClaim(o)
 	}
 	if d.reason == v1alpha1.ReasonVolumeNotFound && !o.showsVolumeNotFound() {
 		// The cache of volumes may lag behind that of claims.
-		volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.claim.Spec.VolumeName))
+		volume, err := index.FindObject[corev1.PersistentVolume](ctx, r.Live, index.ClusterScopedKey(o.claim.Spec.VolumeName))
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -149,7 +149,7 @@ func (r *Reconciler) reportOnClaim(ctx context.Context, claim *corev1.Persistent
 	} else if d.reason != "" {
 		problem = &mirror.Refusal{Reason: d.reason, Message: d.note}
 	}
-	shown := report.ClaimCondition(claim, v1alpha1.ClaimPlaceable, problem, r.Clock.Now())
+	shown := report.ClaimProblemApplyBody(claim, v1alpha1.ClaimPlaceable, problem, r.Clock.Now())
 	if shown == nil {
 		return nil
 	}
@@ -163,8 +163,8 @@ func (r *Reconciler) reportOnClaim(ctx context.Context, claim *corev1.Persistent
 }
 
 func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{now: r.Clock.Now(), memberHasClass: r.Classes.Has}
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
+	o := observed{now: r.Clock.Now(), memberHasClass: r.Classes.HasClass}
+	claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Client, key)
 	if err != nil {
 		return o, err
 	}
@@ -176,23 +176,23 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 		return o, nil
 	}
 	o.claim = claim
-	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(claim)))
-	if err != nil || !hostclass.Own(class) {
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostclass.ClassNameOf(claim)))
+	if err != nil || !hostclass.IsXylemClass(class) {
 		return o, err
 	}
 	o.class = class
 	if name := claim.Spec.VolumeName; name != "" {
-		volume, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name))
+		volume, err := index.FindObject[corev1.PersistentVolume](ctx, r.Client, index.ClusterScopedKey(name))
 		if err != nil {
 			return o, err
 		}
 		o.lacksVolume = volume == nil
 	}
 
-	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {
+	if o.namespace, err = index.FindNamespace(ctx, r.Client, claim.Namespace); err != nil {
 		return o, err
 	}
-	all, err := registered.Members(ctx, r.Client, r.Namespace)
+	all, err := registered.ListMembers(ctx, r.Client, r.Namespace)
 	if err != nil {
 		return o, err
 	}
@@ -200,7 +200,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 	if o.selectedNode, err = r.classifySelection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
 		return o, err
 	}
-	if o.source, err = index.Source(ctx, r.Client, r.Client, r.Snapshots.Check, claim); err != nil {
+	if o.source, err = index.ReadDataSource(ctx, r.Client, r.Client, r.Snapshots.CheckServed, claim); err != nil {
 		return o, err
 	}
 	pods, err := r.unschedulablePods(ctx, key)
@@ -224,9 +224,9 @@ func (r *Reconciler) classifySelection(ctx context.Context, name string, members
 	if name == "" {
 		return noNode, nil
 	}
-	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(name))
+	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(name))
 	if err == nil && (node == nil || !nodes.IsVirtual(node)) {
-		node, err = index.Find[corev1.Node](ctx, r.Live, index.Named(name))
+		node, err = index.FindObject[corev1.Node](ctx, r.Live, index.ClusterScopedKey(name))
 	}
 	switch {
 	case err != nil:
@@ -252,6 +252,6 @@ func isUnschedulable(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return false
 	}
-	scheduled := podstatus.Condition(pod.Status.Conditions, corev1.PodScheduled)
+	scheduled := podstatus.FindPodCondition(pod.Status.Conditions, corev1.PodScheduled)
 	return scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable
 }

@@ -73,15 +73,15 @@ func problemDecision(reason, format string, args ...any) decision {
 // promises.
 func waitsForVolume(claim *corev1.PersistentVolumeClaim) bool {
 	named := claim.Spec.VolumeName
-	return claim.DeletionTimestamp == nil && hostclass.NameOf(claim) != "" &&
+	return claim.DeletionTimestamp == nil && hostclass.ClassNameOf(claim) != "" &&
 		(named == "" || claim.Status.Phase == corev1.ClaimPending && named != hostpv.PromiseName(claim.UID))
 }
 
 func decideForClaim(o observed) decision {
-	if o.claim == nil || !waitsForVolume(o.claim) || !hostclass.Own(o.class) {
+	if o.claim == nil || !waitsForVolume(o.claim) || !hostclass.IsXylemClass(o.class) {
 		return decision{}
 	}
-	class, err := hostclass.Read(o.class)
+	class, err := hostclass.ReadClassParameters(o.class)
 	if o.claim.Spec.VolumeName != "" && class.Provisioning != v1alpha1.ProvisioningPromise {
 		return o.decideVolumeNotFound()
 	}
@@ -104,9 +104,9 @@ func decideForClaim(o observed) decision {
 	if d.reason == v1alpha1.ReasonDataSourceUnsupported && o.handledByPopulator {
 		return decision{} // the populator binds the claim, to a volume that it fills
 	}
-	if d.reason == "" && o.selectedNode == noNode && hostclass.NamedOnlyByAnnotation(o.claim) {
+	if d.reason == "" && o.selectedNode == noNode && hostclass.IsClassNamedOnlyByAnnotation(o.claim) {
 		return problemDecision(v1alpha1.ReasonClassInvalid, "only the annotation %s names StorageClass %q, which makes kube-scheduler 1.37 panic. Run `%s`",
-			corev1.BetaStorageClassAnnotation, o.class.Name, hostclass.NameInField(o.claim.Namespace, o.claim.Name, o.class.Name))
+			corev1.BetaStorageClassAnnotation, o.class.Name, hostclass.SetClassFieldCommand(o.claim.Namespace, o.claim.Name, o.class.Name))
 	}
 	return d
 }
@@ -131,7 +131,7 @@ func (o observed) decideVolumeNotFound() decision {
 		return decision{again: missingVolumeInterval}
 	case o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != "":
 		return reportPlacedAway(o)
-	case report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced) != nil:
+	case report.ClaimConditionProblem(o.claim, v1alpha1.ClaimPlaced) != nil:
 		return decision{}
 	case rest > 0:
 		return decision{again: rest}
@@ -153,7 +153,7 @@ func (o observed) decideVolumeNotFound() decision {
 
 // showsVolumeNotFound reports whether the claim already shows that its volume does not exist.
 func (o observed) showsVolumeNotFound() bool {
-	shown := report.ClaimProblem(o.claim, v1alpha1.ClaimPlaceable)
+	shown := report.ClaimConditionProblem(o.claim, v1alpha1.ClaimPlaceable)
 	return shown != nil && shown.Reason == v1alpha1.ReasonVolumeNotFound
 }
 

@@ -54,7 +54,7 @@ func memberOf(name string, change ...func(*v1alpha1.ClusterRegistration, *placem
 	for _, c := range change {
 		c(cr, &m)
 	}
-	m.Member = placement.MemberOf(cr, m.Node)
+	m.Member = placement.MemberOfRegistration(cr, m.Node)
 	return m
 }
 

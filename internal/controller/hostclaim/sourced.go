@@ -27,17 +27,17 @@ type waitingPod struct {
 type otherClaim struct {
 	name   string
 	volume *corev1.PersistentVolume
-	record datasource.Record
+	record datasource.DataSourceRecord
 }
 
 // observeWaitingPod observes a Pod's other claims.
 func (r *Reconciler) observeWaitingPod(ctx context.Context, pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) (waitingPod, error) {
 	w := waitingPod{pod: pod}
-	for _, name := range podspec.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNamesOfPod(pod) {
 		if name == claim.Name {
 			continue
 		}
-		other, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+		other, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Client, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 		if err != nil {
 			return w, err
 		}
@@ -45,11 +45,11 @@ func (r *Reconciler) observeWaitingPod(ctx context.Context, pod *corev1.Pod, cla
 			continue
 		}
 		seen := otherClaim{name: name}
-		if seen.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(other.Spec.VolumeName)); err != nil {
+		if seen.volume, err = index.FindObject[corev1.PersistentVolume](ctx, r.Client, index.ClusterScopedKey(other.Spec.VolumeName)); err != nil {
 			return w, err
 		}
 		if other.Spec.VolumeName == "" {
-			seen.record, _ = datasource.RecordOf(other)
+			seen.record, _ = datasource.DataSourceRecordOf(other)
 		}
 		w.otherClaims = append(w.otherClaims, seen)
 	}
@@ -67,7 +67,7 @@ func (o observed) locateSource() placement.CopyLocation {
 // sourceDeterminesMember reports whether the claim's data source determines the member, or prevents all members
 // from provisioning the claim. Once the claim is placed, root_pvc reports on it.
 func (o observed) sourceDeterminesMember() bool {
-	return o.source != nil && o.claim.Annotations[v1alpha1.AnnotationPlacedIn] == "" && (o.source.Of.Placed() || o.locateSource().Refusal != nil)
+	return o.source != nil && o.claim.Annotations[v1alpha1.AnnotationPlacedIn] == "" && (o.source.Of.IsInOneMember() || o.locateSource().Refusal != nil)
 }
 
 // decideBySource returns the decision for a claim that only the member with its data source can create.

@@ -23,12 +23,12 @@ func copying(change ...func(*observed)) func(*observed) {
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}}
 		leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}
 		o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
-		o.source = &placement.CopySource{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})}
+		o.source = &placement.CopySource{Claim: golden, Volume: hostpv.TranslateVolume(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})}
 		o.members = []placement.Candidate{offers("a"), memberOf("b", connected, withClass, labelled)}
 		for _, c := range change {
 			c(o)
 		}
-		o.source.Of, _ = datasource.Of(o.claim)
+		o.source.Of, _ = datasource.DataSourceOf(o.claim)
 	}
 }
 
@@ -55,7 +55,7 @@ func waits(name, member string, others ...otherClaim) func(*observed) {
 func volumeIn(cluster string) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{}
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-9", UID: "leaf-9"}}
-	return hostpv.Mirror(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: cluster})
+	return hostpv.TranslateVolume(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: cluster})
 }
 
 // host_claim reports why the member with the data source cannot create the claim, and leaves the
@@ -97,7 +97,7 @@ func TestSourced(t *testing.T) {
 		"both Pods select another member":                                      {observed: seen(copying(), waits("app", "a"), waits("web", "a")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`Pod "app"`, `Pod "web"`}},
 		"the Pod has another volume, in the source's member":                   {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-b")}))},
 		"the Pod has another volume, in another member":                        {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-a")})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`the volume of its claim "logs" is elsewhere`}},
-		"the Pod has another claim, whose source is in another member":         {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", record: datasource.Record{ClusterID: "id-a", UID: "u"}})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`the data source of its claim "logs" is elsewhere`}},
+		"the Pod has another claim, whose source is in another member":         {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", record: datasource.DataSourceRecord{ClusterID: "id-a", UID: "u"}})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`the data source of its claim "logs" is elsewhere`}},
 		"the class binds immediately":                                          {observed: seen(copying(func(o *observed) { o.class.VolumeBindingMode = nil })), reason: v1alpha1.ReasonImmediate},
 		"a promise whose source is ready":                                      {observed: seen(copying(), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))},
 		"a promise whose source does not exist":                                {observed: seen(copying(gone), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)), reason: v1alpha1.ReasonSourceNotReady},

@@ -30,25 +30,25 @@ func (r *Reconciler) volumeToClones(ctx context.Context, obj client.Object) []re
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	return r.requestsForClones(ctx, hostpv.ClaimKey(pv))
+	return r.requestsForClones(ctx, hostpv.ClaimRefKey(pv))
 }
 
 // snapshotToClaims enqueues the claims whose data source is a VolumeSnapshot. For a
 // VolumeSnapshotContent, it uses the content's VolumeSnapshot.
 func (r *Reconciler) snapshotToClaims(ctx context.Context, obj client.Object) []reconcile.Request {
-	claims, err := index.RestoresOf(ctx, r.Client, index.SnapshotNamed(obj))
+	claims, err := index.UnfilledClaimsFromSnapshot(ctx, r.Client, index.SnapshotKeyOf(obj))
 	return requestsForClaims(ctx, claims, err)
 }
 
 func (r *Reconciler) requestsForClones(ctx context.Context, source types.NamespacedName) []reconcile.Request {
-	claims, err := index.ClaimsFrom(ctx, r.Client, source.Namespace, datasource.ClaimKey(source.Name))
+	claims, err := index.UnfilledClaimsFrom(ctx, r.Client, source.Namespace, datasource.ClaimDataSourceKey(source.Name))
 	return requestsForClaims(ctx, claims, err)
 }
 
 // waitsOrShowsProblem reports whether a claim waits, or still reports a problem. The condition of a claim that was just bound is
 // then removed.
 func waitsOrShowsProblem(claim *corev1.PersistentVolumeClaim) bool {
-	return waitsForVolume(claim) || report.ClaimProblem(claim, v1alpha1.ClaimPlaceable) != nil
+	return waitsForVolume(claim) || report.ClaimConditionProblem(claim, v1alpha1.ClaimPlaceable) != nil
 }
 
 // podToClaims enqueues the claims of a Pod that cannot be scheduled.
@@ -57,7 +57,7 @@ func podToClaims(ctx context.Context, obj client.Object) []reconcile.Request {
 	if !ok || !isUnschedulable(pod) {
 		return nil
 	}
-	return member.ClaimsOfWaiting(ctx, pod)
+	return member.ClaimsOfUnboundPod(ctx, pod)
 }
 
 // nodeToClaims enqueues the claims for which the node was selected. For a virtual node, it also enqueues
@@ -65,7 +65,7 @@ func podToClaims(ctx context.Context, obj client.Object) []reconcile.Request {
 // it.
 func (r *Reconciler) nodeToClaims(ctx context.Context, node client.Object) []reconcile.Request {
 	virtual := node.GetLabels()[v1alpha1.LabelVirtualNode] == "true"
-	claims, err := index.Waiting(ctx, r.Client)
+	claims, err := index.WaitingClaims(ctx, r.Client)
 	return requestsForClaims(ctx, slices.DeleteFunc(claims, func(claim corev1.PersistentVolumeClaim) bool {
 		selected := claim.Annotations[route.AnnSelectedNode]
 		return selected != node.GetName() && (selected != "" || !virtual)
@@ -73,13 +73,13 @@ func (r *Reconciler) nodeToClaims(ctx context.Context, node client.Object) []rec
 }
 
 func (r *Reconciler) classToWaitingClaims(ctx context.Context, class client.Object) []reconcile.Request {
-	claims, err := index.WaitingForClass(ctx, r.Client, class.GetName())
+	claims, err := index.WaitingClaimsOfClass(ctx, r.Client, class.GetName())
 	return requestsForClaims(ctx, claims, err)
 }
 
 // namespaceToWaitingClaims enqueues the waiting claims in a namespace whose labels have changed.
 func (r *Reconciler) namespaceToWaitingClaims(ctx context.Context, namespace client.Object) []reconcile.Request {
-	claims, err := index.WaitingIn(ctx, r.Client, namespace.GetName())
+	claims, err := index.WaitingClaimsIn(ctx, r.Client, namespace.GetName())
 	return requestsForClaims(ctx, claims, err)
 }
 
@@ -88,12 +88,12 @@ func (r *Reconciler) capacityToWaitingClaims(ctx context.Context, obj client.Obj
 	if !ok || capacity.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		return nil
 	}
-	claims, err := index.WaitingForClass(ctx, r.Client, capacity.StorageClassName)
+	claims, err := index.WaitingClaimsOfClass(ctx, r.Client, capacity.StorageClassName)
 	return requestsForClaims(ctx, claims, err)
 }
 
 func (r *Reconciler) objectToWaitingClaims(ctx context.Context, _ client.Object) []reconcile.Request {
-	claims, err := index.Waiting(ctx, r.Client)
+	claims, err := index.WaitingClaims(ctx, r.Client)
 	return requestsForClaims(ctx, claims, err)
 }
 

@@ -34,7 +34,7 @@ type Reconciler struct {
 	// Recorder emits events on Services.
 	Recorder events.EventRecorder
 
-	news *news.News // about Services, by UID
+	news *news.StateMemory // about Services, by UID
 }
 
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch
@@ -48,51 +48,51 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(route.Concerning(route.Of(nodeOf)))).
-		WithEventFilter(route.Changed()).
-		Complete(settling.Reconciler(r))
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.podToRequests), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(podPlacementOf)))).
+		WithEventFilter(route.ChangedPredicate()).
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile checks one Service.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	service, err := index.Find[corev1.Service](ctx, r.Client, request.NamespacedName)
-	if err != nil || service == nil || !selects(service) {
+	service, err := index.FindObject[corev1.Service](ctx, r.Client, request.NamespacedName)
+	if err != nil || service == nil || !hasSelector(service) {
 		return reconcile.Result{}, err
 	}
 	if again := r.news.DueIn(service.UID, nil); again > 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
-	pod, registration, err := r.inMember(ctx, service)
+	pod, registration, err := r.findPodInMember(ctx, service)
 	if err != nil || registration == nil {
 		return reconcile.Result{}, err
 	}
-	due, again := r.news.Due(service.UID, nil)
+	due, again := r.news.EventDue(service.UID, nil)
 	if due {
-		r.eventInMember(service, pod, registration)
+		r.emitEndpointInMember(service, pod, registration)
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// inMember returns a Pod of the Service that runs in a member, and the member's registration.
+// findPodInMember returns a Pod of the Service that runs in a member, and the member's registration.
 // Both are nil if no such Pod exists.
-func (r *Reconciler) inMember(ctx context.Context, service *corev1.Service) (*corev1.Pod, *v1alpha1.ClusterRegistration, error) {
+func (r *Reconciler) findPodInMember(ctx context.Context, service *corev1.Service) (*corev1.Pod, *v1alpha1.ClusterRegistration, error) {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), index.ReadOnly); err != nil {
 		return nil, nil, fmt.Errorf("list the Pods of Service %s/%s: %w", service.Namespace, service.Name, err)
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || podstatus.Finished(pod) {
+		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || podstatus.IsPodFinished(pod) {
 			continue
 		}
-		node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
+		node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(pod.Spec.NodeName))
 		if err != nil {
 			return nil, nil, err
 		}
 		if node == nil || !nodes.IsVirtual(node) {
 			continue
 		}
-		registration, err := index.Find[v1alpha1.ClusterRegistration](ctx, r.Client, index.Named(node.Labels[v1alpha1.LabelCluster]))
+		registration, err := index.FindObject[v1alpha1.ClusterRegistration](ctx, r.Client, index.ClusterScopedKey(node.Labels[v1alpha1.LabelCluster]))
 		if err != nil || registration != nil {
 			return pod, registration, err
 		}
@@ -100,32 +100,32 @@ func (r *Reconciler) inMember(ctx context.Context, service *corev1.Service) (*co
 	return nil, nil, nil
 }
 
-// ofPod enqueues the Services that select a Pod on a virtual node.
-func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
+// podToRequests enqueues the Services that select a Pod on a virtual node.
+func (r *Reconciler) podToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {
 		return nil
 	}
-	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
+	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(pod.Spec.NodeName))
 	if err != nil || node == nil || !nodes.IsVirtual(node) {
 		return nil
 	}
 	var services corev1.ServiceList
 	err = r.Client.List(ctx, &services, client.InNamespace(pod.Namespace), index.ReadOnly)
 	return route.RequestsFor(ctx, services.Items, err, func(service *corev1.Service) bool {
-		return r.news.DueIn(service.UID, nil) == 0 && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
+		return r.news.DueIn(service.UID, nil) == 0 && hasSelector(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 	})
 }
 
-// selects reports whether a Service derives its endpoints from a selector.
-func selects(service *corev1.Service) bool {
+// hasSelector reports whether a Service derives its endpoints from a selector.
+func hasSelector(service *corev1.Service) bool {
 	return len(service.Spec.Selector) > 0 && service.Spec.Type != corev1.ServiceTypeExternalName
 }
 
-// placed contains the fields of a Pod that determine whether it runs in a member.
-type placed struct {
+// podPlacement contains the fields of a Pod that determine whether it runs in a member.
+type podPlacement struct {
 	uid  types.UID
 	node string
 }
 
-func nodeOf(pod *corev1.Pod) placed { return placed{pod.UID, pod.Spec.NodeName} }
+func podPlacementOf(pod *corev1.Pod) podPlacement { return podPlacement{pod.UID, pod.Spec.NodeName} }

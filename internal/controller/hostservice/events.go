@@ -6,8 +6,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// eventInMember emits a warning on a Service that selects a Pod in a member.
-func (r *Reconciler) eventInMember(service *corev1.Service, pod *corev1.Pod, registration *v1alpha1.ClusterRegistration) {
+// emitEndpointInMember emits a warning on a Service that selects a Pod in a member.
+func (r *Reconciler) emitEndpointInMember(service *corev1.Service, pod *corev1.Pod, registration *v1alpha1.ClusterRegistration) {
 	if len(registration.Spec.Node.PodCIDRs) == 0 {
 		r.Recorder.Eventf(service, pod, corev1.EventTypeWarning, v1alpha1.ReasonEndpointsInMember, "CheckEndpoints",
 			"the Service has no endpoint for Pod %q: the Pod runs in member %q, whose Pod addresses Xylem does not copy to the host. If the networks are connected, set spec.node.podCIDRs of ClusterRegistration %q; see Networking in Xylem's README",

@@ -49,32 +49,32 @@ type Reconciler struct {
 	Client client.Client
 	Live   client.Reader
 	// Snapshots reads the host's snapshots, if the host serves them.
-	Snapshots *route.Optional
+	Snapshots *route.OptionalCache
 	// Recorder emits events on VolumeSnapshots.
 	Recorder events.EventRecorder
 	// Records records what an admin abandoned.
-	Records *hostrecord.Records
+	Records *hostrecord.HostRecords
 	// Clock provides the times of errors.
 	Clock clock.PassiveClock
 
 	once sync.Once
-	root *guarded.Root
-	news *news.News // about the contents' problems, by UID
+	root *guarded.HostWriter
+	news *news.StateMemory // about the contents' problems, by UID
 }
 
-func (r *Reconciler) begin() {
-	r.once.Do(func() { r.root, r.news = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), news.New(r.Clock) })
+func (r *Reconciler) initializeOnce() {
+	r.once.Do(func() { r.root, r.news = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{}), news.New(r.Clock) })
 }
 
 // emittedEvents returns the events that were emitted.
-func (r *Reconciler) emittedEvents() *news.News {
-	r.begin()
+func (r *Reconciler) emittedEvents() *news.StateMemory {
+	r.initializeOnce()
 	return r.news
 }
 
-// writer returns the client that writes to the host.
-func (r *Reconciler) writer() *guarded.Root {
-	r.begin()
+// hostWriter returns the client that writes to the host.
+func (r *Reconciler) hostWriter() *guarded.HostWriter {
+	r.initializeOnce()
 	return r.root
 }
 
@@ -86,47 +86,47 @@ func (r *Reconciler) writer() *guarded.Root {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, urgency.Handler(sameName))).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, urgency.Handler(ofSnapshot))).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(route.SinceStart(), route.Concerning(route.VolumeChanged))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
-		WithEventFilter(route.Changed()).
-		Complete(settling.Reconciler(r))
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, urgency.EnqueueHandler(requestOfSameName))).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshot{}, urgency.EnqueueHandler(requestOfSnapshot))).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeToRequests), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.VolumeChanged))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.registrationToRequests), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		WithEventFilter(route.ChangedPredicate()).
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile takes the next step for one content, if host_snapshot owns it.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if r.Snapshots.Cache() == nil {
+	if r.Snapshots.ServedCache() == nil {
 		return reconcile.Result{}, nil
 	}
-	s, err := r.observe(ctx, request.Name)
+	s, err := r.observeContent(ctx, request.Name)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	plan := lifecycle.Next(s)
+	plan := lifecycle.NextPlan(s)
 	if plan.Owner != lifecycle.HostSnapshot {
-		r.emittedEvents().Forget(s.Host.UID)
+		r.emittedEvents().ForgetState(s.Host.UID)
 		return reconcile.Result{}, nil
 	}
 	if plan.Step != lifecycle.None {
-		return reconcile.Result{}, r.act(ctx, s, plan.Step)
+		return reconcile.Result{}, r.executeStep(ctx, s, plan.Step)
 	}
-	again, err := r.report(ctx, s, plan)
+	again, err := r.reportProblem(ctx, s, plan)
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// observe observes a content, and reports whether its member is connected.
-func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observed, error) {
-	s, cluster, err := observe.InHost(ctx, r.Client, name)
+// observeContent observes a content, and reports whether its member is connected.
+func (r *Reconciler) observeContent(ctx context.Context, name string) (*snapshot.Observed, error) {
+	s, cluster, err := observe.ObserveHost(ctx, r.Client, name)
 	if err != nil || s == nil || cluster == "" {
 		return s, err
 	}
-	registrations, err := index.RegistrationsOf(ctx, r.Client, cluster)
+	registrations, err := index.RegistrationsOfCluster(ctx, r.Client, cluster)
 	if err != nil {
 		return nil, err
 	}
 	if len(registrations) == 0 {
-		s.Away = snapshot.Unregistered(cluster)
+		s.Away = snapshot.UnregisteredRefusal(cluster)
 		return s, nil
 	}
 	s.Member.ClusterID = cluster
@@ -139,99 +139,99 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observ
 			s.Away = nil
 			return s, nil
 		case connected != nil:
-			s.Away = snapshot.Away(cr.Name, connected.LastTransitionTime.Time)
+			s.Away = snapshot.MemberAwayRefusal(cr.Name, connected.LastTransitionTime.Time)
 		}
 	}
 	return s, nil
 }
 
-// act takes a step of this controller.
-func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
+// executeStep takes a step of this controller.
+func (r *Reconciler) executeStep(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
 	switch step {
 	case lifecycle.Release:
-		e, unplaced, err := r.prover().SnapshotUnplaced(ctx, s.Host)
+		e, unplaced, err := r.snapshotProver().ProveSnapshotUnplaced(ctx, s.Host)
 		if err != nil || !unplaced {
 			return err
 		}
-		return r.writer().DropContent(ctx, actor, s.Host, e)
+		return r.hostWriter().DropHostContent(ctx, actor, s.Host, e)
 	case lifecycle.Abandon:
-		return r.abandon(ctx, s)
+		return r.abandonSnapshot(ctx, s)
 	default:
 		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 
-func (r *Reconciler) prover() snapshots.Prover {
-	return snapshots.Prover{Prover: proof.Prover{HostLive: r.Live, Clock: r.Clock}}
+func (r *Reconciler) snapshotProver() snapshots.SnapshotProver {
+	return snapshots.SnapshotProver{Prover: proof.Prover{HostLive: r.Live, Clock: r.Clock}}
 }
 
-// abandon records that a member's snapshot was abandoned, and then releases the content.
-func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
-	what := fmt.Sprintf("snapshot %q (%q in the member)", s.Host.Name, mirrorsnapshot.LeafContent(s.Host))
-	if mirrorsnapshot.Abandoned(s.Host) {
+// abandonSnapshot records that a member's snapshot was abandoned, and then releases the content.
+func (r *Reconciler) abandonSnapshot(ctx context.Context, s *snapshot.Observed) error {
+	what := fmt.Sprintf("snapshot %q (%q in the member)", s.Host.Name, mirrorsnapshot.LeafContentName(s.Host))
+	if mirrorsnapshot.IsAbandonedSnapshot(s.Host) {
 		what += fmt.Sprintf(": %s=true", v1alpha1.AnnotationAbandon)
 	} else {
 		what += ": deleted while its cluster was not registered"
 	}
-	if cluster := mirrorsnapshot.PlacedIn(s.Host); cluster != "" {
-		if err := r.Records.RecordAbandoned(ctx, r.writer(), cluster, what); err != nil {
+	if cluster := mirrorsnapshot.ContentPlacedIn(s.Host); cluster != "" {
+		if err := r.Records.RecordAbandoned(ctx, r.hostWriter(), cluster, what); err != nil {
 			return err
 		}
 	}
-	e, released := r.prover().SnapshotReleased(s.Host)
+	e, released := r.snapshotProver().DroppableIfReleased(s.Host)
 	if !released {
 		return nil
 	}
-	return r.writer().DropContent(ctx, actor, s.Host, e)
+	return r.hostWriter().DropHostContent(ctx, actor, s.Host, e)
 }
 
-// report writes the problem to the content's status, unless the content is foreign, and emits an event on
+// reportProblem writes the problem to the content's status, unless the content is foreign, and emits an event on
 // the VolumeSnapshot if one is due. It returns when the next one is due.
-func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
-	if plan.Report != nil && mirrorsnapshot.Own(s.Host) {
-		if status := s.Status(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {
-			if err := r.writer().PatchContentStatus(ctx, actor, s.Host, status); err != nil {
+func (r *Reconciler) reportProblem(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
+	if plan.Report != nil && mirrorsnapshot.IsXylemContent(s.Host) {
+		if status := s.DesiredHostStatus(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {
+			if err := r.hostWriter().PatchHostContentStatus(ctx, actor, s.Host, status); err != nil {
 				return 0, err
 			}
 		}
 	}
-	return s.Announce(r.Recorder, r.emittedEvents(), plan.Report), nil
+	return s.EmitProblemEvent(r.Recorder, r.emittedEvents(), plan.Report), nil
 }
 
-func named(uid types.UID) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: index.Named(mirrorsnapshot.ContentName(uid))}}
+func requestForSnapshotUID(uid types.UID) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: index.ClusterScopedKey(mirrorsnapshot.ContentName(uid))}}
 }
 
-func sameName(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: index.Named(obj.GetName())}}
+func requestOfSameName(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: index.ClusterScopedKey(obj.GetName())}}
 }
 
-func ofSnapshot(_ context.Context, obj client.Object) []reconcile.Request { return named(obj.GetUID()) }
+func requestOfSnapshot(_ context.Context, obj client.Object) []reconcile.Request { return requestForSnapshotUID(obj.GetUID()) }
 
-// ofVolume enqueues the snapshots of the claim that a volume is bound to, because the volume may be
+// volumeToRequests enqueues the snapshots of the claim that a volume is bound to, because the volume may be
 // a promise that was just fulfilled.
-func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *Reconciler) volumeToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
-	if !ok || pv.Spec.ClaimRef == nil || r.Snapshots.Cache() == nil {
+	if !ok || pv.Spec.ClaimRef == nil || r.Snapshots.ServedCache() == nil {
 		return nil
 	}
-	found, err := index.SnapshotsOfClaim(ctx, r.Client, hostpv.ClaimKey(pv))
+	found, err := index.SnapshotsOfClaim(ctx, r.Client, hostpv.ClaimRefKey(pv))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the snapshots of a volume", "volume", pv.Name)
 	}
 	var requests []reconcile.Request
 	for i := range found {
-		requests = append(requests, named(found[i].UID)...)
+		requests = append(requests, requestForSnapshotUID(found[i].UID)...)
 	}
 	return requests
 }
 
-// ofRegistration enqueues all contents, because a new registration does not contain its cluster's
+// registrationToRequests enqueues all contents, because a new registration does not contain its cluster's
 // ID yet.
-func (r *Reconciler) ofRegistration(ctx context.Context, _ client.Object) []reconcile.Request {
-	if r.Snapshots.Cache() == nil {
+func (r *Reconciler) registrationToRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	if r.Snapshots.ServedCache() == nil {
 		return nil
 	}
-	all, err := index.OwnContents(ctx, r.Client)
+	all, err := index.OwnHostContents(ctx, r.Client)
 	return route.RequestsFor[snapshotv1.VolumeSnapshotContent](ctx, all, err, nil)
 }

@@ -44,10 +44,10 @@ type Reconciler struct {
 	// Recorder emits events on PVs and registrations.
 	Recorder events.EventRecorder
 	// Records stores which volumes were abandoned.
-	Records *hostrecord.Records
+	Records *hostrecord.HostRecords
 
 	once sync.Once
-	root *guarded.Root
+	root *guarded.HostWriter
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;patch
@@ -55,67 +55,67 @@ type Reconciler struct {
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named(Name)
-	for _, src := range r.Sources(mgr.GetCache()) {
+	for _, src := range r.EventSources(mgr.GetCache()) {
 		b = b.WatchesRawSource(src)
 	}
-	return b.Complete(settling.Reconciler(r))
+	return b.Complete(settling.WrapReconciler(r))
 }
 
-// Sources returns the sources of the controller's requests, from the host's cache.
-func (r *Reconciler) Sources(host cache.Cache) []source.Source {
+// EventSources returns the sources of the controller's requests, from the host's cache.
+func (r *Reconciler) EventSources(host cache.Cache) []source.Source {
 	return []source.Source{
-		source.Kind[client.Object](host, &corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(concerned), route.Changed()),
-		source.Kind[client.Object](host, &corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim(r.Client)), route.SinceStart(), route.Changed()),
-		source.Kind[client.Object](host, &v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(ofRegistration(r.Client)), registered()),
+		source.Kind[client.Object](host, &corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(mayNeedStep), route.ChangedPredicate()),
+		source.Kind[client.Object](host, &corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(claimToRequests(r.Client)), route.SinceStartPredicate(), route.ChangedPredicate()),
+		source.Kind[client.Object](host, &v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(registrationToRequests(r.Client)), clusterSetChanged()),
 	}
 }
 
 // Reconcile takes the next step for one host PV, if this controller owns it.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := r.observe(ctx, request.NamespacedName)
+	s, err := r.observeVolume(ctx, request.NamespacedName)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	if clusterID, _, asks := hostpv.ImportOf(s.Host); asks {
-		return reconcile.Result{}, r.reportStray(ctx, s.Host, clusterID)
+	if clusterID, _, asks := hostpv.RequestedImport(s.Host); asks {
+		return reconcile.Result{}, r.reportStrayImport(ctx, s.Host, clusterID)
 	}
-	return reconcile.Result{}, r.act(ctx, s.Host, lifecycle.Next(s).By(lifecycle.HostVolume))
+	return reconcile.Result{}, r.executeStep(ctx, s.Host, lifecycle.NextPlan(s).StepOwnedBy(lifecycle.HostVolume))
 }
 
-// reportStray reports an admin's host PV for a volume of an unregistered cluster, because no
+// reportStrayImport reports an admin's host PV for a volume of an unregistered cluster, because no
 // member's controller does.
-func (r *Reconciler) reportStray(ctx context.Context, pv *corev1.PersistentVolume, clusterID string) error {
-	registrations, err := index.RegistrationsOf(ctx, r.Client, clusterID)
+func (r *Reconciler) reportStrayImport(ctx context.Context, pv *corev1.PersistentVolume, clusterID string) error {
+	registrations, err := index.RegistrationsOfCluster(ctx, r.Client, clusterID)
 	if err == nil && len(registrations) == 0 && pv.DeletionTimestamp == nil {
-		r.eventStray(pv, clusterID)
+		r.emitStrayImport(pv, clusterID)
 	}
 	return err
 }
 
 // writer returns the client that writes to the host. All requests share it, because it limits the rate of writes, and
 // remembers which states they replaced.
-func (r *Reconciler) writer() *guarded.Root {
-	r.once.Do(func() { r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{}) })
+func (r *Reconciler) writer() *guarded.HostWriter {
+	r.once.Do(func() { r.root = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{}) })
 	return r.root
 }
 
-// act takes the step that the plan has for this controller.
-func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step lifecycle.Step) error {
+// executeStep takes the step that the plan has for this controller.
+func (r *Reconciler) executeStep(ctx context.Context, pv *corev1.PersistentVolume, step lifecycle.Step) error {
 	host := r.writer()
 	switch step {
 	case lifecycle.None:
 		return nil
 	case lifecycle.DeleteHost:
-		return r.deleteAbandoned(ctx, host, pv)
+		return r.deleteAbandonedVolume(ctx, host, pv)
 	case lifecycle.AbandonHost:
-		return r.release(ctx, host, pv)
+		return r.releaseAbandonedVolume(ctx, host, pv)
 	case lifecycle.FreePromise:
-		return r.releasePromise(ctx, host, pv)
+		return r.freeAbandonedPromise(ctx, host, pv)
 	case lifecycle.DropPromise:
-		return r.dropPromise(ctx, host, pv)
+		return r.dropUnneededPromise(ctx, host, pv)
 	case lifecycle.DropFinalizer:
-		if e, proven := dropping.NoDisk(r.proof().Clock, pv); proven {
-			return client.IgnoreNotFound(drop(ctx, host, pv, e))
+		if e, proven := dropping.DroppableIfNoDisk(r.newProver().Clock, pv); proven {
+			return client.IgnoreNotFound(dropFinalizers(ctx, host, pv, e))
 		}
 		return nil
 	default:
@@ -123,120 +123,120 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 	}
 }
 
-// deleteAbandoned deletes an abandoned host PV. If a finalizer of Xylem keeps the PV, the deletion's event
-// enqueues it again, and release records the volume. Otherwise, deleteAbandoned does.
-func (r *Reconciler) deleteAbandoned(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	kept := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) || len(hostpv.CopiedIn(pv)) > 0
+// deleteAbandonedVolume deletes an abandoned host PV. If a finalizer of Xylem keeps the PV, the deletion's event
+// enqueues it again, and release records the volume. Otherwise, deleteAbandonedVolume does.
+func (r *Reconciler) deleteAbandonedVolume(ctx context.Context, host *guarded.HostWriter, pv *corev1.PersistentVolume) error {
+	kept := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) || len(hostpv.MembersWithCopies(pv)) > 0
 	if !kept {
-		if err := r.record(ctx, host, pv, clusterOf(pv)); err != nil {
+		if err := r.recordAbandoned(ctx, host, pv, clusterOfVolume(pv)); err != nil {
 			return err
 		}
 	}
-	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
+	e, abandoned := dropping.DroppableIfAbandoned(r.newProver().Clock, pv)
 	if !abandoned {
 		return nil
 	}
-	if err := host.DeleteVolume(ctx, pv, e); err != nil {
+	if err := host.DeleteHostVolume(ctx, pv, e); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if !kept {
-		r.eventAbandoned(pv, clusterOf(pv))
+		r.emitVolumeAbandoned(pv, clusterOfVolume(pv))
 	}
 	return nil
 }
 
-// dropPromise deletes a promise, and then removes Xylem's finalizer, if live reads prove that no member
+// dropUnneededPromise deletes a promise, and then removes Xylem's finalizer, if live reads prove that no member
 // has it and no claim needs it. So no member will get it.
-func (r *Reconciler) dropPromise(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	e, proven, err := dropping.Unneeded(ctx, r.proof(), pv, func(claim *corev1.PersistentVolumeClaim) bool { return volume.Wanted(pv, claim) })
+func (r *Reconciler) dropUnneededPromise(ctx context.Context, host *guarded.HostWriter, pv *corev1.PersistentVolume) error {
+	e, proven, err := dropping.ProvePromiseUnneeded(ctx, r.newProver(), pv, func(claim *corev1.PersistentVolumeClaim) bool { return volume.PromiseStillWanted(pv, claim) })
 	if err != nil || !proven {
 		return err
 	}
 	if pv.DeletionTimestamp == nil {
-		return client.IgnoreNotFound(host.DeleteVolume(ctx, pv, e))
+		return client.IgnoreNotFound(host.DeleteHostVolume(ctx, pv, e))
 	}
-	return client.IgnoreNotFound(drop(ctx, host, pv, e))
+	return client.IgnoreNotFound(dropFinalizers(ctx, host, pv, e))
 }
 
-// release records that the volume that a host PV represents is abandoned, and then releases it.
-func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	clusterID := clusterOf(pv)
-	if err := r.record(ctx, host, pv, clusterID); err != nil {
+// releaseAbandonedVolume records that the volume that a host PV represents is abandoned, and then releases it.
+func (r *Reconciler) releaseAbandonedVolume(ctx context.Context, host *guarded.HostWriter, pv *corev1.PersistentVolume) error {
+	clusterID := clusterOfVolume(pv)
+	if err := r.recordAbandoned(ctx, host, pv, clusterID); err != nil {
 		return err
 	}
-	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
+	e, abandoned := dropping.DroppableIfAbandoned(r.newProver().Clock, pv)
 	if !abandoned {
 		return nil
 	}
-	if err := drop(ctx, host, pv, e); err != nil {
+	if err := dropFinalizers(ctx, host, pv, e); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.eventAbandoned(pv, clusterID)
+	r.emitVolumeAbandoned(pv, clusterID)
 	return nil
 }
 
-// record records that the volume that a host PV represents is abandoned, unless no member has it.
-func (r *Reconciler) record(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume, clusterID string) error {
+// recordAbandoned records that the volume that a host PV represents is abandoned, unless no member has it.
+func (r *Reconciler) recordAbandoned(ctx context.Context, host *guarded.HostWriter, pv *corev1.PersistentVolume, clusterID string) error {
 	if clusterID == "" {
 		return nil
 	}
-	return r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("%s: %s=true", hostpv.Describe(pv), v1alpha1.AnnotationAbandon))
+	return r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("%s: %s=true", hostpv.DescribeVolume(pv), v1alpha1.AnnotationAbandon))
 }
 
-// clusterOf returns the ID of the cluster that has the volume or the promise that a host PV represents.
-func clusterOf(pv *corev1.PersistentVolume) string {
-	if clusterID, _, _, ours := hostpv.LeafOf(pv); ours {
+// clusterOfVolume returns the ID of the cluster that has the volume or the promise that a host PV represents.
+func clusterOfVolume(pv *corev1.PersistentVolume) string {
+	if clusterID, _, _, ours := hostpv.LeafOfHostVolume(pv); ours {
 		return clusterID
 	}
 	return pv.Labels[v1alpha1.LabelClusterID]
 }
 
-// releasePromise takes a promise from its member, which may be lost, so that another member can
+// freeAbandonedPromise takes a promise from its member, which may be lost, so that another member can
 // fulfill it. It changes the claim first, and then the promise. Objects in the member remain, and
 // become orphans once the member is connected again.
-func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	clusterID := clusterOf(pv)
-	claim, err := r.claimOf(ctx, pv)
+func (r *Reconciler) freeAbandonedPromise(ctx context.Context, host *guarded.HostWriter, pv *corev1.PersistentVolume) error {
+	clusterID := clusterOfVolume(pv)
+	claim, err := r.readLiveClaim(ctx, pv)
 	if err != nil {
 		return err
 	}
 	if clusterID == "" && claim != nil { // the claim was placed in the member, but the promise had no label yet
 		clusterID = claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	}
-	if _, same, err := r.proof().HostUnchanged(ctx, pv); err != nil || !same {
+	if _, same, err := r.newProver().ProveHostUnchanged(ctx, pv); err != nil || !same {
 		return err
 	}
-	if err := r.record(ctx, host, pv, clusterID); err != nil {
+	if err := r.recordAbandoned(ctx, host, pv, clusterID); err != nil {
 		return err
 	}
-	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
+	e, abandoned := dropping.DroppableIfAbandoned(r.newProver().Clock, pv)
 	if !abandoned {
 		return nil
 	}
 	if err := host.FreePromise(ctx, actor, pv, claim, clusterID, e); err != nil {
 		return err
 	}
-	r.eventAbandoned(pv, clusterID)
+	r.emitVolumeAbandoned(pv, clusterID)
 	return nil
 }
 
-// claimOf returns the claim of a host PV from a live read, or nil if it was deleted.
-func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
-	claim, err := claimNamed(ctx, r.Live, pv)
+// readLiveClaim returns the claim of a host PV from a live read, or nil if it was deleted.
+func (r *Reconciler) readLiveClaim(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+	claim, err := claimNamedByVolume(ctx, r.Live, pv)
 	if claim != nil && claim.UID != pv.Spec.ClaimRef.UID {
 		claim = nil
 	}
 	return claim, err
 }
 
-func (r *Reconciler) proof() proof.Prover {
+func (r *Reconciler) newProver() proof.Prover {
 	return proof.Prover{HostLive: r.Live, Clock: clock.RealClock{}}
 }
 
-// drop removes Xylem's finalizers. Members delete their copies of an abandoned shared volume when they
+// dropFinalizers removes Xylem's finalizers. Members delete their copies of an abandoned shared volume when they
 // are connected. The volume's data is kept.
-func drop(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume, e dropping.Droppable) error {
-	after := hostpv.WithoutCopies(pv)
+func dropFinalizers(ctx context.Context, host *guarded.HostWriter, pv *corev1.PersistentVolume, e dropping.DroppableVolume) error {
+	after := hostpv.VolumeWithoutCopies(pv)
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
-	return host.DropVolume(ctx, actor, pv, after, e)
+	return host.DropHostVolume(ctx, actor, pv, after, e)
 }

@@ -20,7 +20,7 @@ func mirrored(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "leaf"}}
 	leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk", VolumeHandle: "1"}
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "root"}}
-	pv := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "member", Registration: "one"})
+	pv := hostpv.TranslateVolume(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "member", Registration: "one"})
 	pv.Annotations[v1alpha1.AnnotationAbandon] = "true"
 	for _, f := range change {
 		f(pv)
@@ -39,7 +39,7 @@ func withoutFinalizer(pv *corev1.PersistentVolume) { pv.Finalizers = nil }
 // promise returns a promise that is neither fulfilled nor abandoned.
 func promise(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "root"}}
-	pv := hostpv.PromiseFor(claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
+	pv := hostpv.NewPromiseFor(claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
 	for _, f := range change {
 		f(pv)
 	}
@@ -62,9 +62,9 @@ func retained(pv *corev1.PersistentVolume) {
 func scratch(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "root"}}
 	m := mirror.Member{ClusterID: "member", Registration: "one"}
-	pv := hostpv.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}})
+	pv := hostpv.NewPromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}})
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "leaf"}}
-	pv = hostpv.Fulfil(hostpv.WithMember(pv, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
+	pv = hostpv.FulfillPromise(hostpv.PromiseWithMember(pv, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
 	for _, f := range change {
 		f(pv)
 	}
@@ -78,14 +78,14 @@ func takenFrom(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.Annotation
 func stepFor(t *testing.T, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) lifecycle.Step {
 	t.Helper()
 	r := &Reconciler{Client: cached{reads: reads{volume: pv, claim: claim}}}
-	s, err := r.observe(t.Context(), types.NamespacedName{Name: "pv"})
+	s, err := r.observeVolume(t.Context(), types.NamespacedName{Name: "pv"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s == nil {
 		return lifecycle.None
 	}
-	return lifecycle.Next(s).By(lifecycle.HostVolume)
+	return lifecycle.NextPlan(s).StepOwnedBy(lifecycle.HostVolume)
 }
 
 // cached is a cache with one PV and one claim.

@@ -18,32 +18,32 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// concerned reports whether this controller may have to act on a PV. Of tens of thousands of PVs,
+// mayNeedStep reports whether this controller may have to act on a PV. Of tens of thousands of PVs,
 // this is the case for only a few.
-func concerned(obj client.Object) bool {
+func mayNeedStep(obj client.Object) bool {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
 		return false
 	}
-	_, _, asks := hostpv.ImportOf(pv)
-	return asks || hostpv.IsUnused(pv) || hostpv.Abandoned(pv)
+	_, _, asks := hostpv.RequestedImport(pv)
+	return asks || hostpv.IsUnassignedPromise(pv) || hostpv.IsAbandonedVolume(pv)
 }
 
-// observe returns the observation of a member's PV or of a promise, without the objects in the
+// observeVolume returns the observation of a member's PV or of a promise, without the objects in the
 // member, which may be unreachable. It returns nil if the PV does not concern this controller.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*volume.Observed, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, key)
-	if err != nil || pv == nil || !concerned(pv) {
+func (r *Reconciler) observeVolume(ctx context.Context, key types.NamespacedName) (*volume.Observed, error) {
+	pv, err := index.FindObject[corev1.PersistentVolume](ctx, r.Client, key)
+	if err != nil || pv == nil || !mayNeedStep(pv) {
 		return nil, err
 	}
-	if _, _, asks := hostpv.ImportOf(pv); asks {
+	if _, _, asks := hostpv.RequestedImport(pv); asks {
 		return &volume.Observed{Host: pv}, nil
 	}
-	if _, _, _, ours := hostpv.LeafOf(pv); !ours && !hostpv.IsUnfulfilled(pv) {
+	if _, _, _, ours := hostpv.LeafOfHostVolume(pv); !ours && !hostpv.IsUnfulfilledPromise(pv) {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 	}
 	s := &volume.Observed{Host: pv}
-	claim, err := claimNamed(ctx, r.Client, pv)
+	claim, err := claimNamedByVolume(ctx, r.Client, pv)
 	switch {
 	case claim == nil:
 	case claim.UID == pv.Spec.ClaimRef.UID:
@@ -54,52 +54,52 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*vo
 	return s, err
 }
 
-// claimNamed returns the claim with the name in a host PV's claimRef, whatever its UID.
-func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+// claimNamedByVolume returns the claim with the name in a host PV's claimRef, whatever its UID.
+func claimNamedByVolume(ctx context.Context, r client.Reader, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	if pv == nil || pv.Spec.ClaimRef == nil {
 		return nil, nil
 	}
-	return index.Find[corev1.PersistentVolumeClaim](ctx, r, hostpv.ClaimKey(pv))
+	return index.FindObject[corev1.PersistentVolumeClaim](ctx, r, hostpv.ClaimRefKey(pv))
 }
 
-// ofClaim enqueues the promise of a claim that has another volume, if the promise is in the cache.
+// claimToRequests enqueues the promise of a claim that has another volume, if the promise is in the cache.
 // Otherwise, the promise's own event enqueues it later.
-func ofClaim(cache client.Reader) handler.MapFunc {
+func claimToRequests(cache client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		claim, ok := obj.(*corev1.PersistentVolumeClaim)
 		if !ok || claim.Spec.VolumeName == "" || claim.Spec.VolumeName == hostpv.PromiseName(claim.UID) {
 			return nil
 		}
-		key := index.Named(hostpv.PromiseName(claim.UID))
-		if promise, err := index.Find[corev1.PersistentVolume](ctx, cache, key); promise == nil && err == nil {
+		key := index.ClusterScopedKey(hostpv.PromiseName(claim.UID))
+		if promise, err := index.FindObject[corev1.PersistentVolume](ctx, cache, key); promise == nil && err == nil {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: key}}
 	}
 }
 
-// ofRegistration enqueues the admins' host PVs for volumes of a registration's cluster.
-func ofRegistration(cache client.Reader) handler.MapFunc {
+// registrationToRequests enqueues the admins' host PVs for volumes of a registration's cluster.
+func registrationToRequests(cache client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		registration, ok := obj.(*v1alpha1.ClusterRegistration)
 		if !ok || registration.Status.ClusterID == "" {
 			return nil
 		}
-		imports, err := index.ImportsIn(ctx, cache, registration.Status.ClusterID)
+		imports, err := index.ImportsInCluster(ctx, cache, registration.Status.ClusterID)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "could not look up the volumes that admins import", "cluster", registration.Name)
 			return nil
 		}
 		var requests []reconcile.Request
 		for i := range imports {
-			requests = append(requests, reconcile.Request{NamespacedName: index.Named(imports[i].Name)})
+			requests = append(requests, reconcile.Request{NamespacedName: index.ClusterScopedKey(imports[i].Name)})
 		}
 		return requests
 	}
 }
 
-// registered selects the events that change the set of registered clusters.
-func registered() predicate.Predicate {
+// clusterSetChanged selects the events that change the set of registered clusters.
+func clusterSetChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, // at startup, the PVs' own events enqueue them
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -57,7 +57,7 @@ func TestSuperseded(t *testing.T) {
 			if got := stepFor(t, tc.pv, tc.claim) == lifecycle.DropPromise; got != tc.want {
 				t.Errorf("superseded: %t, want %t", got, tc.want)
 			}
-			if tc.want && !concerned(tc.pv) {
+			if tc.want && !mayNeedStep(tc.pv) {
 				t.Error("the promise's events are ignored")
 			}
 		})
@@ -122,7 +122,7 @@ func TestPromiseDeletionIsLive(t *testing.T) {
 			live := &reads{volume: tc.pv.DeepCopy()}
 			tc.live(live)
 			r := &Reconciler{Client: writes{}, Live: live}
-			if err := r.act(t.Context(), tc.pv, lifecycle.DropPromise); !errors.Is(err, tc.want) {
+			if err := r.executeStep(t.Context(), tc.pv, lifecycle.DropPromise); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -144,7 +144,7 @@ func TestOfClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, request := range ofClaim(tc.cache)(t.Context(), tc.claim) {
+			for _, request := range claimToRequests(tc.cache)(t.Context(), tc.claim) {
 				got += request.Name
 			}
 			if got != tc.want {
@@ -171,7 +171,7 @@ func TestAbandonedIsRecordedFirst(t *testing.T) {
 		want error
 	}{
 		"Xylem's finalizer keeps the PV":             {mirrored(in(corev1.VolumeReleased)), errWrite},
-		"the record of a member's copy keeps it":     {hostpv.WithCopyIn(mirrored(in(corev1.VolumeReleased), withoutFinalizer), "id39"), errWrite},
+		"the record of a member's copy keeps it":     {hostpv.VolumeWithCopyIn(mirrored(in(corev1.VolumeReleased), withoutFinalizer), "id39"), errWrite},
 		"its cluster was deregistered: nothing does": {mirrored(in(corev1.VolumeReleased), withoutFinalizer), errRecord},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,9 +179,9 @@ func TestAbandonedIsRecordedFirst(t *testing.T) {
 			live := reads{volume: tc.pv}
 			r := &Reconciler{
 				Client: recording{}, Live: live,
-				Records: &hostrecord.Records{Live: live, Namespace: "xylem-system", Clock: clock.RealClock{}},
+				Records: &hostrecord.HostRecords{Live: live, Namespace: "xylem-system", Clock: clock.RealClock{}},
 			}
-			if err := r.act(t.Context(), tc.pv, lifecycle.DeleteHost); !errors.Is(err, tc.want) {
+			if err := r.executeStep(t.Context(), tc.pv, lifecycle.DeleteHost); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

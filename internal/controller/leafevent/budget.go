@@ -21,6 +21,6 @@ const (
 	memberRate  = 5
 )
 
-func newBudget() *pacing.ObjectRate {
+func newEventBudget() *pacing.ObjectRate {
 	return pacing.NewObjectRate(rate.NewLimiter(memberRate, memberBurst), budgetBurst, budgetRefill)
 }

@@ -28,9 +28,9 @@ const (
 
 	// eventPause is the minimum time between two writes of one event.
 	eventPause = 10 * time.Second
-	// remembered is the maximum number of events whose last write is kept in memory. For others,
+	// writtenEventsLimit is the maximum number of events whose last write is kept in memory. For others,
 	// the controller reads the host's event before it writes.
-	remembered = 4096
+	writtenEventsLimit = 4096
 )
 
 // reconciler copies one member's events to the host.
@@ -41,8 +41,8 @@ type reconciler struct {
 	budget *pacing.ObjectRate
 }
 
-// written is the last write of an event and its time.
-type written struct {
+// lastWrite is the last write of an event and its time.
+type lastWrite struct {
 	occurrence occurrence
 	at         time.Time
 }
@@ -50,16 +50,16 @@ type written struct {
 // +kubebuilder:rbac:groups="",resources=events,verbs=get;create;patch
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch
 
-// Setup adds the controller to a Link.
-func Setup(link *member.Link) error {
-	r := &reconciler{Link: link, written: lru.New(remembered), budget: newBudget()}
-	return link.Controller(Name, workers, r, link.LeafSource(&corev1.Event{}, ofEvent))
+// SetupWithLink adds the controller to a Link.
+func SetupWithLink(link *member.Link) error {
+	r := &reconciler{Link: link, written: lru.New(writtenEventsLimit), budget: newEventBudget()}
+	return link.AddController(Name, workers, r, link.LeafObjectSource(&corev1.Event{}, eventToRequests))
 }
 
-// ofEvent enqueues an event if it may be about a leaf.
-func ofEvent(_ context.Context, obj client.Object) []reconcile.Request {
+// eventToRequests enqueues an event if it may be about a leaf.
+func eventToRequests(_ context.Context, obj client.Object) []reconcile.Request {
 	event, ok := obj.(*corev1.Event)
-	if !ok || kindOf(event) == "" {
+	if !ok || kindOfEventObject(event) == "" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(event)}}
@@ -67,19 +67,19 @@ func ofEvent(_ context.Context, obj client.Object) []reconcile.Request {
 
 // Reconcile copies one event to its root.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.NamespacedName)
+	o, err := r.observeEvent(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	switch judge(o) {
+	switch judgeRelevance(o) {
 	case ignored:
 		return reconcile.Result{}, nil
 	case unsettled:
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+		return reconcile.Result{RequeueAfter: settlingCheckInterval}, nil
 	case relevant:
 	}
-	news := occurrences(o.event)
-	if last, ok := r.last(o.event.UID); ok {
+	news := occurrenceOf(o.event)
+	if last, ok := r.lastWriteOf(o.event.UID); ok {
 		if last.occurrence == news {
 			return reconcile.Result{}, nil
 		}
@@ -90,73 +90,73 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if r.budget.Take(o.root.GetUID(), o.now) > 0 {
 		return reconcile.Result{RequeueAfter: budgetRefill}, nil
 	}
-	if err := r.repeat(ctx, repeated(o)); err != nil {
+	if err := r.writeHostEvent(ctx, newHostEvent(o)); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.written.Add(o.event.UID, written{occurrence: news, at: o.now})
+	r.written.Add(o.event.UID, lastWrite{occurrence: news, at: o.now})
 	return reconcile.Result{}, nil
 }
 
-func (r *reconciler) last(event types.UID) (written, bool) {
+func (r *reconciler) lastWriteOf(event types.UID) (lastWrite, bool) {
 	value, ok := r.written.Get(event)
 	if !ok {
-		return written{}, false
+		return lastWrite{}, false
 	}
-	last, ok := value.(written)
+	last, ok := value.(lastWrite)
 	return last, ok
 }
 
-// repeat creates the event in the host, or updates the existing copy.
-func (r *reconciler) repeat(ctx context.Context, want *corev1.Event) error {
+// writeHostEvent creates the event in the host, or updates the existing copy.
+func (r *reconciler) writeHostEvent(ctx context.Context, want *corev1.Event) error {
 	var there corev1.Event
-	exists, err := index.Get(ctx, r.HostLive, client.ObjectKeyFromObject(want), &there)
+	exists, err := index.GetIfExists(ctx, r.HostLive, client.ObjectKeyFromObject(want), &there)
 	switch {
 	case err != nil:
 		return err
 	case !exists:
-		err = r.Root.Create(ctx, actor, want)
+		err = r.HostWriter.CreateOwned(ctx, actor, want)
 		if apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return nil // the namespace is terminating, so no user needs the event
 		}
 		return err
 	}
-	after := brought(&there, want)
+	after := updatedEvent(&there, want)
 	if after == nil {
 		return nil
 	}
-	return r.Root.Patch(ctx, actor, &there, after)
+	return r.HostWriter.PatchOwned(ctx, actor, &there, after)
 }
 
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+func (r *reconciler) observeEvent(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{member: r.Member, now: r.Clock.Now()}
 	var event corev1.Event
-	if exists, err := index.Get(ctx, r.Cache, key, &event); err != nil || !exists {
+	if exists, err := index.GetIfExists(ctx, r.Cache, key, &event); err != nil || !exists {
 		return o, err
 	}
 	o.event = &event
-	leaf, root := objects(kindOf(&event))
+	leaf, root := newObjectsOfKind(kindOfEventObject(&event))
 	if leaf == nil {
 		return o, nil
 	}
 	about := client.ObjectKey{Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name}
-	if exists, err := index.Get(ctx, r.Cache, about, leaf); err != nil || !exists {
+	if exists, err := index.GetIfExists(ctx, r.Cache, about, leaf); err != nil || !exists {
 		return o, err
 	}
 	o.leaf = leaf
-	origin, ours := mirror.OriginIn(r.HostID, leaf)
+	origin, ours := mirror.LeafOriginFromHost(r.HostID, leaf)
 	if !ours {
 		return o, nil
 	}
-	if exists, err := index.Get(ctx, r.Host, origin.Root, root); err != nil || !exists {
+	if exists, err := index.GetIfExists(ctx, r.Host, origin.Root, root); err != nil || !exists {
 		return o, err
 	}
 	o.root = root
 	return o, nil
 }
 
-// objects returns empty objects of a kind for the leaf and the root, or nil if events of the
+// newObjectsOfKind returns empty objects of a kind for the leaf and the root, or nil if events of the
 // kind are ignored.
-func objects(kind string) (leaf, root client.Object) {
+func newObjectsOfKind(kind string) (leaf, root client.Object) {
 	switch kind {
 	case "Pod":
 		return &corev1.Pod{}, &corev1.Pod{}

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// tooOld is the age at which an event is ignored. The API server keeps events for an hour
+	// maxEventAge is the age at which an event is ignored. The API server keeps events for an hour
 	// by default (--event-ttl).
-	tooOld = time.Hour
-	// settling is how long it may take until the leaf and the root of a new event are in the
-	// caches, which have separate watches. lookAgain is the interval between checks until
+	maxEventAge = time.Hour
+	// settlingTime is how long it may take until the leaf and the root of a new event are in the
+	// caches, which have separate watches. settlingCheckInterval is the interval between checks until
 	// then.
-	settling  = 10 * time.Second
-	lookAgain = 2 * time.Second
+	settlingTime  = 10 * time.Second
+	settlingCheckInterval = 2 * time.Second
 
 	// Limits of the events.k8s.io API in bytes (k8s.io/kubernetes/pkg/apis/core/validation).
 	// The core API does not validate them for old-style events.
@@ -46,8 +46,8 @@ type occurrence struct {
 	first, last time.Time
 }
 
-// occurrences returns how often and when a core/v1 or events.k8s.io event occurred.
-func occurrences(e *corev1.Event) occurrence {
+// occurrenceOf returns how often and when a core/v1 or events.k8s.io event occurred.
+func occurrenceOf(e *corev1.Event) occurrence {
 	t := occurrence{count: max(e.Count, 1), first: e.FirstTimestamp.Time, last: e.LastTimestamp.Time}
 	if t.first.IsZero() {
 		t.first = e.EventTime.Time
@@ -91,43 +91,43 @@ const (
 	relevant
 )
 
-// judge decides whether an event is copied.
-func judge(o observed) relevance {
-	if o.event == nil || o.event.Type != corev1.EventTypeWarning || kindOf(o.event) == "" {
+// judgeRelevance decides whether an event is copied.
+func judgeRelevance(o observed) relevance {
+	if o.event == nil || o.event.Type != corev1.EventTypeWarning || kindOfEventObject(o.event) == "" {
 		return ignored
 	}
-	age := o.now.Sub(occurrences(o.event).last)
+	age := o.now.Sub(occurrenceOf(o.event).last)
 	switch {
-	case age >= tooOld, o.bindsNow():
+	case age >= maxEventAge, o.isFailedBindingResolved():
 		return ignored
-	case o.mayBind() && age < settling && age > -settling:
+	case o.reportsFailedBinding() && age < settlingTime && age > -settlingTime:
 		return unsettled
-	case o.leaf != nil && o.leaf.GetUID() == o.event.InvolvedObject.UID && o.rootIsHere():
+	case o.leaf != nil && o.leaf.GetUID() == o.event.InvolvedObject.UID && o.isRootInMember():
 		return relevant
-	case age < settling && age > -settling:
+	case age < settlingTime && age > -settlingTime:
 		return unsettled
 	}
 	return ignored
 }
 
-// mayBind reports whether the event states that a leaf claim cannot be bound to the volume that
+// reportsFailedBinding reports whether the event states that a leaf claim cannot be bound to the volume that
 // Xylem chose for it. The member's PV controller emits this event for each reused or adopted
 // volume, until Xylem has set the leaf PV's claimRef to the claim.
-func (o observed) mayBind() bool {
+func (o observed) reportsFailedBinding() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
 	return ok && o.event.Reason == failedBinding && claim.Spec.VolumeName != ""
 }
 
-// bindsNow reports whether a claim that could not be bound (mayBind) is now bound, so that the
+// isFailedBindingResolved reports whether a claim that could not be bound (reportsFailedBinding) is now bound, so that the
 // event is no longer true.
-func (o observed) bindsNow() bool {
+func (o observed) isFailedBindingResolved() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
-	return ok && o.mayBind() && claim.Status.Phase == corev1.ClaimBound
+	return ok && o.reportsFailedBinding() && claim.Status.Phase == corev1.ClaimBound
 }
 
-// kindOf returns the kind of an event's object, or an empty string if Xylem does not push
+// kindOfEventObject returns the kind of an event's object, or an empty string if Xylem does not push
 // that kind.
-func kindOf(e *corev1.Event) string {
+func kindOfEventObject(e *corev1.Event) string {
 	switch kind := e.InvolvedObject.Kind; kind {
 	case "Pod", "PersistentVolumeClaim":
 		return kind
@@ -135,10 +135,10 @@ func kindOf(e *corev1.Event) string {
 	return ""
 }
 
-// rootIsHere reports whether the root is the one in the leaf's stamp and, according to the
+// isRootInMember reports whether the root is the one in the leaf's stamp and, according to the
 // host, has its leaf in this member.
-func (o observed) rootIsHere() bool {
-	origin, ours := mirror.OriginIn(o.member.HostID, o.leaf)
+func (o observed) isRootInMember() bool {
+	origin, ours := mirror.LeafOriginFromHost(o.member.HostID, o.leaf)
 	// A leaf has the name and namespace of its root. Without this check, a stamp in one
 	// namespace of the member could add events to another namespace of the host.
 	if !ours || origin.Root != client.ObjectKeyFromObject(o.leaf) || o.root == nil || o.root.GetUID() != origin.UID {
@@ -154,39 +154,39 @@ func (o observed) rootIsHere() bool {
 	return false
 }
 
-// repeated returns the copy of the event for the host.
-func repeated(o observed) *corev1.Event {
-	t := occurrences(o.event)
+// newHostEvent returns the copy of the event for the host.
+func newHostEvent(o observed) *corev1.Event {
+	t := occurrenceOf(o.event)
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.root.GetNamespace(),
-			Name:      nameOf(o.root.GetName(), o.member.ClusterID, o.event.UID),
+			Name:      hostEventName(o.root.GetName(), o.member.ClusterID, o.event.UID),
 			Labels:    map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelClusterID: o.member.ClusterID},
 		},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: kindOf(o.event), Namespace: o.root.GetNamespace(), Name: o.root.GetName(), UID: o.root.GetUID(),
-			FieldPath: sanitize.Plain(o.event.InvolvedObject.FieldPath, messageLimit),
+			APIVersion: "v1", Kind: kindOfEventObject(o.event), Namespace: o.root.GetNamespace(), Name: o.root.GetName(), UID: o.root.GetUID(),
+			FieldPath: sanitize.PlainText(o.event.InvolvedObject.FieldPath, messageLimit),
 		},
 		Type:           corev1.EventTypeWarning,
-		Reason:         sanitize.Plain(o.event.Reason, reasonLimit),
-		Message:        sanitize.Plain(fmt.Sprintf("member %q: %s", o.member.Registration, o.event.Message), messageLimit),
-		Source:         corev1.EventSource{Component: sourceOf(o.event), Host: o.member.NodeName},
+		Reason:         sanitize.PlainText(o.event.Reason, reasonLimit),
+		Message:        sanitize.PlainText(fmt.Sprintf("member %q: %s", o.member.Registration, o.event.Message), messageLimit),
+		Source:         corev1.EventSource{Component: eventComponent(o.event), Host: o.member.NodeName},
 		Count:          t.count,
 		FirstTimestamp: metav1.NewTime(t.first),
 		LastTimestamp:  metav1.NewTime(t.last),
 	}
 }
 
-// sourceOf returns the component that reported the event in the member.
-func sourceOf(e *corev1.Event) string {
+// eventComponent returns the component that reported the event in the member.
+func eventComponent(e *corev1.Event) string {
 	if e.Source.Component != "" {
-		return sanitize.Plain(e.Source.Component, reasonLimit)
+		return sanitize.PlainText(e.Source.Component, reasonLimit)
 	}
-	return sanitize.Plain(e.ReportingController, reasonLimit)
+	return sanitize.PlainText(e.ReportingController, reasonLimit)
 }
 
-// brought returns an updated copy of an existing event, or nil if it is up to date.
-func brought(there, want *corev1.Event) *corev1.Event {
+// updatedEvent returns an updated copy of an existing event, or nil if it is up to date.
+func updatedEvent(there, want *corev1.Event) *corev1.Event {
 	if there.Count == want.Count && there.LastTimestamp.Equal(&want.LastTimestamp) && there.Message == want.Message {
 		return nil
 	}
@@ -195,9 +195,9 @@ func brought(there, want *corev1.Event) *corev1.Event {
 	return after
 }
 
-// nameOf returns the name of a copied event. As for other events, it is the object's name and
+// hostEventName returns the name of a copied event. As for other events, it is the object's name and
 // a unique suffix.
-func nameOf(root, clusterID string, event types.UID) string {
+func hostEventName(root, clusterID string, event types.UID) string {
 	sum := sha256.Sum256([]byte(clusterID + "/" + string(event)))
 	suffix := "." + hex.EncodeToString(sum[:8])
 	if longest := nameLimit - len(suffix); len(root) > longest {

@@ -30,7 +30,7 @@ func pods(o *observed) (leaf, root *corev1.Pod) {
 func ofPod(change ...func(*observed)) observed {
 	root := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "root"}, Spec: corev1.PodSpec{NodeName: m.NodeName}}
 	leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "leaf"}}
-	mirror.OriginFor(m.HostID, root).Stamp(leaf)
+	mirror.OriginForRoot(m.HostID, root).StampLeaf(leaf)
 	o := observed{member: m, leaf: leaf, root: root, now: now, event: &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "team", Name: "web.17", UID: "event"},
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team", Name: "web", UID: "leaf", FieldPath: "spec.containers{c}"},
@@ -48,7 +48,7 @@ func ofClaim(change ...func(*corev1.PersistentVolumeClaim)) observed {
 	o := ofPod()
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", UID: "root"}}
 	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", UID: "leaf"}}
-	mirror.OriginFor(m.HostID, root).Stamp(leaf)
+	mirror.OriginForRoot(m.HostID, root).StampLeaf(leaf)
 	for _, c := range change {
 		c(root)
 	}
@@ -86,7 +86,7 @@ func TestJudge(t *testing.T) {
 		"another event on a claim with a chosen volume":             {chosen(corev1.ClaimPending, young, func(o *observed) { o.event.Reason = "ProvisioningFailed" }), relevant},
 		"a Normal event":                           {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
 		"an event on another kind of object":       {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
-		"the event is too old":                     {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
+		"the event is too old":                     {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-maxEventAge)) }), ignored},
 		"an event on an object that is not a leaf": {ofPod(func(o *observed) { o.leaf, o.root = nil, nil }), ignored},
 		"the leaf is not in the cache yet":         {ofPod(young, func(o *observed) { o.leaf, o.root = nil, nil }), unsettled},
 		"an event on an earlier leaf":              {ofPod(func(o *observed) { o.event.InvolvedObject.UID = "earlier" }), ignored},
@@ -120,7 +120,7 @@ func TestJudge(t *testing.T) {
 		}), ignored},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judge(tc.observed); got != tc.want {
+			if got := judgeRelevance(tc.observed); got != tc.want {
 				t.Errorf("judged %d, want %d", got, tc.want)
 			}
 		})
@@ -130,7 +130,7 @@ func TestJudge(t *testing.T) {
 func TestRepeated(t *testing.T) {
 	want := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "team", Name: nameOf("web", "3f0c", "event"),
+			Namespace: "team", Name: hostEventName("web", "3f0c", "event"),
 			Labels: map[string]string{v1alpha1.LabelManagedBy: "xylem", v1alpha1.LabelClusterID: "3f0c"},
 		},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "team", Name: "web", UID: "root", FieldPath: "spec.containers{c}"},
@@ -138,18 +138,18 @@ func TestRepeated(t *testing.T) {
 		Source:         corev1.EventSource{Component: "kubelet", Host: "kosmos-cluster38"},
 		FirstTimestamp: metav1.NewTime(now.Add(-time.Minute)), LastTimestamp: metav1.NewTime(now.Add(-30 * time.Second)), Count: 3,
 	}
-	got := repeated(ofPod())
+	got := newHostEvent(ofPod())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
-	if brought(got, repeated(ofPod())) != nil {
+	if updatedEvent(got, newHostEvent(ofPod())) != nil {
 		t.Error("an unchanged event is written again")
 	}
 	more := ofPod(func(o *observed) { o.event.Count = 4 })
-	if after := brought(got, repeated(more)); after == nil || after.Count != 4 {
+	if after := updatedEvent(got, newHostEvent(more)); after == nil || after.Count != 4 {
 		t.Errorf("a higher count is written as %v, want an event with count 4", after)
 	}
-	long := repeated(ofPod(func(o *observed) { o.event.Message = strings.Repeat("ü", 2000) }))
+	long := newHostEvent(ofPod(func(o *observed) { o.event.Message = strings.Repeat("ü", 2000) }))
 	if len(long.Message) > messageLimit {
 		t.Errorf("the message has %d bytes, want at most %d", len(long.Message), messageLimit)
 	}
@@ -168,7 +168,7 @@ func TestOccurrences(t *testing.T) {
 		"an event without any times":           {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(3)}}, occurrence{1, at(3).Time, at(3).Time}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, occurrences(&tc.event), cmp.AllowUnexported(occurrence{})); diff != "" {
+			if diff := cmp.Diff(tc.want, occurrenceOf(&tc.event), cmp.AllowUnexported(occurrence{})); diff != "" {
 				t.Errorf("occurrences (-want +got):\n%s", diff)
 			}
 		})
@@ -178,17 +178,17 @@ func TestOccurrences(t *testing.T) {
 func TestNameOf(t *testing.T) {
 	long := strings.Repeat("a", 240) + "." + strings.Repeat("b", 12)
 	for _, root := range []string{"web", long, strings.Repeat("a", 253)} {
-		if name := nameOf(root, "c", "e"); len(name) > nameLimit || strings.Contains(name, "..") {
+		if name := hostEventName(root, "c", "e"); len(name) > nameLimit || strings.Contains(name, "..") {
 			t.Errorf("name %q for an event on %q, want a valid name of at most %d bytes", name, root, nameLimit)
 		}
 	}
-	if nameOf("web", "c", "e") == nameOf("web", "c", "f") || nameOf("web", "c", "e") == nameOf("web", "d", "e") {
+	if hostEventName("web", "c", "e") == hostEventName("web", "c", "f") || hostEventName("web", "c", "e") == hostEventName("web", "d", "e") {
 		t.Error("two events have the same name")
 	}
 }
 
 func TestBudget(t *testing.T) {
-	b := newBudget()
+	b := newEventBudget()
 	for i := range budgetBurst {
 		if b.Take("root", now) > 0 {
 			t.Fatalf("write %d is rejected", i+1)
@@ -207,9 +207,9 @@ func TestBudget(t *testing.T) {
 
 // A member with many Pods and claims cannot fill the host's etcd with events.
 func TestBudgetOfTheMember(t *testing.T) {
-	b := newBudget()
+	b := newEventBudget()
 	spent := func(at time.Time) (n int) {
-		for i := range 2 * pacing.Tracked {
+		for i := range 2 * pacing.TrackedObjects {
 			if b.Take(types.UID(strconv.Itoa(i)), at) == 0 {
 				n++
 			}

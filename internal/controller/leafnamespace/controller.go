@@ -47,36 +47,36 @@ type reconciler struct {
 
 // +kubebuilder:rbac:groups="",resources=namespaces;pods;persistentvolumeclaims,verbs=get;list;watch
 
-// Setup adds the controller to a member's link.
-func Setup(link *member.Link) error {
-	needsForPod := route.Of(func(pod *corev1.Pod) bool { return needsPod(pod, link.Member) })
-	needsForClaim := route.Of(func(claim *corev1.PersistentVolumeClaim) bool { return needsClaim(claim, link.Member) })
+// SetupWithLink adds the controller to a member's link.
+func SetupWithLink(link *member.Link) error {
+	needsForPod := route.PartChanged(func(pod *corev1.Pod) bool { return podNeedsNamespace(pod, link.Member) })
+	needsForClaim := route.PartChanged(func(claim *corev1.PersistentVolumeClaim) bool { return claimNeedsNamespace(claim, link.Member) })
 	r := newReconciler(link)
-	return link.Controller(Name, workers, r,
-		urgency.Unhurried(r.absent, link.RootSource(&corev1.Pod{}, ofObject, needsForPod)),
-		urgency.Unhurried(r.absent, link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject, needsForClaim)),
-		link.RootSource(&corev1.Namespace{}, ofNamespace),
-		link.LeafSource(&corev1.Namespace{}, ofNamespace),
-		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Pod{}, ofObject, createdOrDeleted)),
-		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject, createdOrDeleted)),
-		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.ConfigMap{}, ofObject, createdOrDeleted)),
-		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Secret{}, ofObject, createdOrDeleted)),
+	return link.AddController(Name, workers, r,
+		urgency.DelayUnlessUrgent(r.isNamespaceAbsent, link.RootObjectSource(&corev1.Pod{}, objectNamespaceToRequests, needsForPod)),
+		urgency.DelayUnlessUrgent(r.isNamespaceAbsent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, objectNamespaceToRequests, needsForClaim)),
+		link.RootObjectSource(&corev1.Namespace{}, namespaceToRequests),
+		link.LeafObjectSource(&corev1.Namespace{}, namespaceToRequests),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.Pod{}, objectNamespaceToRequests, existenceChanged)),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, objectNamespaceToRequests, existenceChanged)),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.ConfigMap{}, objectNamespaceToRequests, existenceChanged)),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.Secret{}, objectNamespaceToRequests, existenceChanged)),
 	)
 }
 
-// absent marks an object's event as urgent if the member lacks its namespace.
-func (r *reconciler) absent(ctx context.Context, before, after client.Object) bool {
+// isNamespaceAbsent marks an object's event as urgent if the member lacks its namespace.
+func (r *reconciler) isNamespaceAbsent(ctx context.Context, before, after client.Object) bool {
 	obj := after
 	if obj == nil {
 		obj = before
 	}
-	leaf, err := index.Find[corev1.Namespace](ctx, r.Cache, index.Named(obj.GetNamespace()))
+	leaf, err := index.FindObject[corev1.Namespace](ctx, r.Cache, index.ClusterScopedKey(obj.GetNamespace()))
 	return err != nil || leaf == nil
 }
 
-// createdOrDeleted ignores updates of a leaf, because they do not change whether its namespace is
+// existenceChanged ignores updates of a leaf, because they do not change whether its namespace is
 // occupied.
-var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+var existenceChanged = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 func newReconciler(link *member.Link) *reconciler {
 	return &reconciler{Link: link, idle: map[string]time.Time{}}
@@ -84,101 +84,101 @@ func newReconciler(link *member.Link) *reconciler {
 
 // Reconcile takes the next step for one namespace.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.Name)
+	o, err := r.observeNamespace(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decide(o)
-	switch _, creates := d.(create); {
+	d := decideNamespace(o)
+	switch _, creates := d.(createLeaf); {
 	case creates:
 	case o.root == nil && o.leaf == nil:
-		r.Rejections.Forget(request.Name)
+		r.NamespaceRejections.ForgetNamespace(request.Name)
 	default:
-		r.Rejections.Set(request.Name, nil) // the namespace exists, or is not needed
+		r.NamespaceRejections.SetRejection(request.Name, nil) // the namespace exists, or is not needed
 	}
-	return r.act(ctx, o, d)
+	return r.actOnNamespace(ctx, o, d)
 }
 
-func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
-	o := observed{member: r.Member, rules: r.Rules, suspended: r.MayDestroy() != nil}
+func (r *reconciler) observeNamespace(ctx context.Context, name string) (observed, error) {
+	o := observed{member: r.Member, rules: r.Rules, suspended: r.CheckNotSuspended() != nil}
 	var err error
-	if o.root, err = index.Find[corev1.Namespace](ctx, r.Host, index.Named(name)); err != nil {
+	if o.root, err = index.FindObject[corev1.Namespace](ctx, r.Host, index.ClusterScopedKey(name)); err != nil {
 		return o, fmt.Errorf("read the namespace in the host: %w", err)
 	}
-	if o.leaf, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(name)); err != nil {
+	if o.leaf, err = index.FindObject[corev1.Namespace](ctx, r.Cache, index.ClusterScopedKey(name)); err != nil {
 		return o, fmt.Errorf("read the namespace in the member: %w", err)
 	}
 	if o.leaf != nil {
-		if o.occupied, err = r.occupied(ctx, name); err != nil {
+		if o.occupied, err = r.isNamespaceOccupied(ctx, name); err != nil {
 			return o, err
 		}
 	}
 	if !o.occupied {
-		if o.needed, err = r.needed(ctx, name); err != nil {
+		if o.needed, err = r.isNamespaceNeeded(ctx, name); err != nil {
 			return o, err
 		}
 	}
-	o.idle = r.idleFor(name, o.leaf != nil && !o.occupied && !o.needed)
-	if o.root != nil && mirror.MadeByUs(o.leaf, r.HostID) && len(o.unexpected()) > 0 {
-		o.applied, err = r.applied(ctx, name)
+	o.idle = r.idleTimeOf(name, o.leaf != nil && !o.occupied && !o.needed)
+	if o.root != nil && mirror.IsNamespaceCreatedByXylem(o.leaf, r.HostID) && len(o.unexpectedLabels()) > 0 {
+		o.applied, err = r.readAppliedLabels(ctx, name)
 	}
 	return o, err
 }
 
-func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
+func (r *reconciler) actOnNamespace(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
 	switch d := d.(type) {
 	case nothing:
 		return reconcile.Result{}, nil
-	case create:
-		return reconcile.Result{}, r.create(ctx, d.leaf)
-	case relabel:
-		return reconcile.Result{}, r.Leaf.Patch(ctx, actor, o.leaf, d.leaf)
-	case linger:
+	case createLeaf:
+		return reconcile.Result{}, r.createNamespace(ctx, d.leaf)
+	case relabelLeaf:
+		return reconcile.Result{}, r.MemberWriter.PatchStamped(ctx, actor, o.leaf, d.leaf)
+	case waitForIdle:
 		return reconcile.Result{RequeueAfter: d.rest}, nil
-	case remove:
-		return r.remove(ctx, o.leaf)
+	case removeLeaf:
+		return r.removeIfEmpty(ctx, o.leaf)
 	}
 	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
 }
 
-// create creates the namespace, and records a rejection. If the namespace already exists, its watch
+// createNamespace creates the namespace, and records a rejection. If the namespace already exists, its watch
 // event enqueues the request.
-func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
-	err := r.Leaf.Create(ctx, actor, leaf)
+func (r *reconciler) createNamespace(ctx context.Context, leaf *corev1.Namespace) error {
+	err := r.MemberWriter.CreateStamped(ctx, actor, leaf)
 	if err == nil || apierrors.IsAlreadyExists(err) {
-		r.Rejections.Set(leaf.Name, nil)
+		r.NamespaceRejections.SetRejection(leaf.Name, nil)
 		return nil
 	}
-	if refusal := report.NamespaceRefused(r.Member, leaf.Name, err); refusal != nil {
-		r.Rejections.Set(leaf.Name, refusal)
-		if reportErr := r.eventRefused(ctx, leaf.Name, refusal); reportErr != nil {
+	if refusal := report.NamespaceRefusal(r.Member, leaf.Name, err); refusal != nil {
+		r.NamespaceRejections.SetRejection(leaf.Name, refusal)
+		if reportErr := r.emitNamespaceRefused(ctx, leaf.Name, refusal); reportErr != nil {
 			return reportErr
 		}
 	}
 	return err
 }
 
-// remove deletes the namespace if live reads prove that it is empty. It is not an error if the
+// removeIfEmpty deletes the namespace if live reads prove that it is empty. It is not an error if the
 // namespace is not empty, because a retry would not change that.
-func (r *reconciler) remove(ctx context.Context, leaf *corev1.Namespace) (reconcile.Result, error) {
-	e, held, err := namespaces.Prover{Discovery: r.Discovery, Metadata: r.Metadata, Clock: r.Clock}.Empty(ctx, leaf)
+func (r *reconciler) removeIfEmpty(ctx context.Context, leaf *corev1.Namespace) (reconcile.Result, error) {
+	e, held, err := namespaces.NamespaceProver{Discovery: r.Discovery, Metadata: r.Metadata, Clock: r.Clock}.ProveNamespaceEmpty(ctx, leaf)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if held != "" {
-		r.logKept(ctx, leaf.Name, held)
-		return reconcile.Result{RequeueAfter: again}, nil
+		r.logKeptNamespace(ctx, leaf.Name, held)
+		return reconcile.Result{RequeueAfter: emptyCheckInterval}, nil
 	}
 	// The proof takes some time. If an object has needed the namespace in the meantime, its event has
 	// enqueued the request again.
-	if needed, err := r.needed(ctx, leaf.Name); err != nil || needed {
+	if needed, err := r.isNamespaceNeeded(ctx, leaf.Name); err != nil || needed {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, client.IgnoreNotFound(r.Leaf.DeleteNamespace(ctx, leaf, e))
+	return reconcile.Result{}, client.IgnoreNotFound(r.MemberWriter.DeleteNamespace(ctx, leaf, e))
 }
 
-// idleFor returns how long a namespace has been idle.
-func (r *reconciler) idleFor(name string, idle bool) time.Duration {
+// idleTimeOf returns how long a namespace has been idle.
+func (r *reconciler) idleTimeOf(name string, idle bool) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !idle {
@@ -193,9 +193,9 @@ func (r *reconciler) idleFor(name string, idle bool) time.Duration {
 	return r.Clock.Since(since)
 }
 
-// needed reports whether a Pod or claim in the host's namespace is, or will be, placed in the
+// isNamespaceNeeded reports whether a Pod or claim in the host's namespace is, or will be, placed in the
 // member.
-func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
+func (r *reconciler) isNamespaceNeeded(ctx context.Context, name string) (bool, error) {
 	pods, err := r.needingPods(ctx, name)
 	if err != nil || len(pods) > 0 {
 		return len(pods) > 0, err
@@ -205,7 +205,7 @@ func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
 		return false, fmt.Errorf("list the claims in namespace %s of the host: %w", name, err)
 	}
 	for i := range claims.Items {
-		if needsClaim(&claims.Items[i], r.Member) {
+		if claimNeedsNamespace(&claims.Items[i], r.Member) {
 			return true, nil
 		}
 	}
@@ -221,15 +221,15 @@ func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Po
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if needsPod(&list.Items[i], r.Member) {
+		if podNeedsNamespace(&list.Items[i], r.Member) {
 			pods = append(pods, &list.Items[i])
 		}
 	}
 	return pods, nil
 }
 
-// occupied reports whether the namespace in the member contains leaves.
-func (r *reconciler) occupied(ctx context.Context, name string) (bool, error) {
+// isNamespaceOccupied reports whether the namespace in the member contains leaves.
+func (r *reconciler) isNamespaceOccupied(ctx context.Context, name string) (bool, error) {
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
 		if err := r.Cache.List(ctx, list, client.InNamespace(name), client.Limit(1), index.ReadOnly); err != nil {
 			return false, fmt.Errorf("list the leaves in namespace %s of the member: %w", name, err)
@@ -241,12 +241,12 @@ func (r *reconciler) occupied(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// ofObject enqueues the namespace that an object is in.
-func ofObject(_ context.Context, obj client.Object) []reconcile.Request {
+// objectNamespaceToRequests enqueues the namespace that an object is in.
+func objectNamespaceToRequests(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}}
 }
 
-// ofNamespace enqueues the namespace.
-func ofNamespace(_ context.Context, obj client.Object) []reconcile.Request {
+// namespaceToRequests enqueues the namespace.
+func namespaceToRequests(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
 }

@@ -52,7 +52,7 @@ func (none) Get(context.Context, client.ObjectKey, client.Object, ...client.GetO
 
 func (none) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
-var denied = mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "no")
+var denied = mirror.NewRefusal(v1alpha1.ReasonNamespaceRefused, "no")
 
 // A rejection is recorded for the namespace's claims and Pods, even if no Pod is bound or nominated
 // to the member's node, as on a host whose scheduler does not nominate nodes.
@@ -78,15 +78,15 @@ func TestCreate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(2)
 			r := newReconciler(&member.Link{Member: here, Host: pods{items: tc.pods}, Recorder: recorder,
-				Leaf: guarded.NewLeaf(creates{err: tc.err}, here.HostID, here.Registration, guarded.HostOnly{})})
+				MemberWriter: guarded.NewMemberWriter(creates{err: tc.err}, here.HostID, here.Registration, guarded.HostOnlyGuard{})})
 			if tc.before {
-				r.Rejections.Set("shop", denied)
+				r.NamespaceRejections.SetRejection("shop", denied)
 			}
-			err := r.create(t.Context(), made(host(nil), func(ns *corev1.Namespace) { ns.UID, ns.ResourceVersion = "", "" }))
+			err := r.createNamespace(t.Context(), made(host(nil), func(ns *corev1.Namespace) { ns.UID, ns.ResourceVersion = "", "" }))
 			if tolerated := tc.err == nil || apierrors.IsAlreadyExists(tc.err); (err == nil) != tolerated {
 				t.Errorf("error is %v", err)
 			}
-			got := r.Rejections.Of("shop")
+			got := r.NamespaceRejections.RejectionOf("shop")
 			if (got != nil) != tc.want || got != nil && got.Reason != v1alpha1.ReasonNamespaceRefused {
 				t.Errorf("recorded %v, want a record: %t", got, tc.want)
 			}
@@ -99,12 +99,12 @@ func TestCreate(t *testing.T) {
 
 // A namespace that exists in neither cluster is no longer reported as rejected, and takes no memory.
 func TestForgetRejection(t *testing.T) {
-	r := newReconciler(&member.Link{Member: here, Host: none{}, Cache: none{}, Clock: clock.RealClock{}, MayDestroy: func() error { return nil }})
-	r.Rejections.Set("shop", denied)
+	r := newReconciler(&member.Link{Member: here, Host: none{}, Cache: none{}, Clock: clock.RealClock{}, CheckNotSuspended: func() error { return nil }})
+	r.NamespaceRejections.SetRejection("shop", denied)
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "shop"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Rejections.Of("shop"); got != nil || r.Rejections.Attempted("shop") {
+	if got := r.NamespaceRejections.RejectionOf("shop"); got != nil || r.NamespaceRejections.Attempted("shop") {
 		t.Errorf("still recorded: %v", got)
 	}
 }

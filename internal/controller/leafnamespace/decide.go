@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// quiet is how long a namespace must have been neither needed nor occupied before Xylem deletes
+	// minIdleTime is how long a namespace must have been neither needed nor occupied before Xylem deletes
 	// it. It is long enough that replacing a Pod or reinstalling a chart does not delete the
 	// namespace.
-	quiet = 30 * time.Second
-	// again is the delay before a namespace that could not be proven empty is checked again.
+	minIdleTime = 30 * time.Second
+	// emptyCheckInterval is the delay before a namespace that could not be proven empty is checked again.
 	// No event reports the deletion of a foreign object.
-	again = 10 * time.Minute
+	emptyCheckInterval = 10 * time.Minute
 )
 
 // observed is the input of decide. A nil field means that the object does not exist.
@@ -47,60 +47,60 @@ type observed struct {
 }
 
 // decision is the next step, one of the types below.
-type decision interface{ decision() }
+type decision interface{ isDecision() }
 
 type (
 	// nothing means that there is nothing to do.
 	nothing struct{}
-	// create creates the leaf namespace.
-	create struct{ leaf *corev1.Namespace }
-	// relabel patches the leaf namespace's labels and annotations.
-	relabel struct{ leaf *corev1.Namespace }
-	// linger waits until the quiet period has passed.
-	linger struct{ rest time.Duration }
-	// remove deletes the leaf namespace if it is proven empty.
-	remove struct{}
+	// createLeaf creates the leaf namespace.
+	createLeaf struct{ leaf *corev1.Namespace }
+	// relabelLeaf patches the leaf namespace's labels and annotations.
+	relabelLeaf struct{ leaf *corev1.Namespace }
+	// waitForIdle waits until the quiet period has passed.
+	waitForIdle struct{ rest time.Duration }
+	// removeLeaf deletes the leaf namespace if it is proven empty.
+	removeLeaf struct{}
 )
 
-func (nothing) decision() {}
-func (create) decision()  {}
-func (relabel) decision() {}
-func (linger) decision()  {}
-func (remove) decision()  {}
+func (nothing) isDecision() {}
+func (createLeaf) isDecision()  {}
+func (relabelLeaf) isDecision() {}
+func (waitForIdle) isDecision()  {}
+func (removeLeaf) isDecision()  {}
 
-func decide(o observed) decision {
+func decideNamespace(o observed) decision {
 	switch {
 	case o.leaf == nil:
 		there := placement.Member{Member: o.member, Rules: o.rules}
-		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil && there.Answer(placement.Request{Namespace: placement.NamespaceOf(o.root.Name, o.root)}).Allowed() {
-			return create{mirror.LeafNamespace(o.root, o.member)}
+		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil && there.AnswerRequest(placement.Request{Namespace: placement.NamespaceOf(o.root.Name, o.root)}).AllowedNow() {
+			return createLeaf{mirror.LeafNamespace(o.root, o.member)}
 		}
 		return nothing{}
-	case o.leaf.DeletionTimestamp != nil, !mirror.MadeByUs(o.leaf, o.member.HostID):
+	case o.leaf.DeletionTimestamp != nil, !mirror.IsNamespaceCreatedByXylem(o.leaf, o.member.HostID):
 		return nothing{}
 	case o.needed || o.occupied:
-		return o.current()
+		return o.decideLabels()
 	case o.suspended:
 		return nothing{} // after an admin's confirmation, the link is re-created
-	case o.idle < quiet:
-		return linger{quiet - o.idle}
+	case o.idle < minIdleTime:
+		return waitForIdle{minIdleTime - o.idle}
 	}
-	return remove{}
+	return removeLeaf{}
 }
 
-// current returns the decision that keeps the labels and annotations of a namespace in use up to
+// decideLabels returns the decision that keeps the labels and annotations of a namespace in use up to
 // date.
-func (o observed) current() decision {
+func (o observed) decideLabels() decision {
 	if o.root == nil || o.root.DeletionTimestamp != nil {
 		return nothing{} // Pods may still run in it, so do not change its Pod Security level
 	}
 	want := mirror.LeafNamespace(o.root, o.member)
 	after := o.leaf.DeepCopy()
-	for key, theirs := range o.unexpected() {
+	for key, theirs := range o.unexpectedLabels() {
 		switch {
 		case o.applied.Has(key):
 			delete(after.Labels, key) // the host no longer sets this label
-		case mirror.KeepPodSecurity(key, theirs, o.root):
+		case mirror.KeepsPodSecurityLabel(key, theirs, o.root):
 			delete(want.Labels, key)
 		}
 	}
@@ -109,25 +109,25 @@ func (o observed) current() decision {
 	if maps.Equal(after.Labels, o.leaf.Labels) && maps.Equal(after.Annotations, o.leaf.Annotations) {
 		return nothing{}
 	}
-	return relabel{after}
+	return relabelLeaf{after}
 }
 
-// unexpected returns the leaf's Pod Security labels that differ from the desired ones, because
+// unexpectedLabels returns the leaf's Pod Security labels that differ from the desired ones, because
 // either the host's labels changed or someone in the member set them.
-func (o observed) unexpected() map[string]string {
+func (o observed) unexpectedLabels() map[string]string {
 	labels := mirror.PodSecurityLabels(o.leaf)
 	want := mirror.LeafNamespace(o.root, o.member).Labels
 	maps.DeleteFunc(labels, func(key, value string) bool { return want[key] == value })
 	return labels
 }
 
-// needsPod reports whether a Pod needs the namespace, because it is, or will be, pushed to the
+// podNeedsNamespace reports whether a Pod needs the namespace, because it is, or will be, pushed to the
 // member. Xylem does not push Pods of DaemonSets. A finished Pod does not need the namespace, but
 // its leaf keeps the namespace occupied while the leaf exists.
-func needsPod(pod *corev1.Pod, m mirror.Member) bool {
+func podNeedsNamespace(pod *corev1.Pod, m mirror.Member) bool {
 	switch {
 	case podspec.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
-		podstatus.Finished(pod):
+		podstatus.IsPodFinished(pod):
 		return false
 	case pod.Spec.NodeName != "":
 		return pod.Spec.NodeName == m.NodeName
@@ -135,17 +135,17 @@ func needsPod(pod *corev1.Pod, m mirror.Member) bool {
 	return pod.Status.NominatedNodeName == m.NodeName
 }
 
-// needsClaim reports whether a claim needs the namespace, because its volume is, or will be, in the
+// claimNeedsNamespace reports whether a claim needs the namespace, because its volume is, or will be, in the
 // member.
-func needsClaim(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
+func claimNeedsNamespace(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	if placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" {
 		return placed == m.ClusterID
 	}
 	return claim.Annotations[route.AnnSelectedNode] == m.NodeName && claim.DeletionTimestamp == nil && claim.Spec.VolumeName == ""
 }
 
-// labelKeys returns the label keys in a managed fields entry (FieldsV1).
-func labelKeys(fields map[string]any) sets.Set[string] {
+// labelKeysOfFields returns the label keys in a managed fields entry (FieldsV1).
+func labelKeysOfFields(fields map[string]any) sets.Set[string] {
 	keys := sets.New[string]()
 	metadata, ok := fields["f:metadata"].(map[string]any)
 	if !ok {

@@ -55,7 +55,7 @@ func TestDecide(t *testing.T) {
 	handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}}
 	foreign := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	ofTeam := strict
-	wantsTeam := placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+	wantsTeam := placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}}})
 	for name, tc := range map[string]struct {
 		observed
@@ -63,11 +63,11 @@ func TestDecide(t *testing.T) {
 	}{
 		"neither namespace exists": {observed{}, nothing{}},
 		"not needed":               {observed{root: plain}, nothing{}},
-		"needed":                   {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here)}},
+		"needed":                   {observed{root: strict, needed: true}, createLeaf{mirror.LeafNamespace(strict, here)}},
 		"needed, but the namespace is a system namespace (I8)":                         {observed{root: named("kube-public"), needed: true}, nothing{}},
 		"needed, but the rules do not admit the namespace":                             {observed{root: named("istio-system"), needed: true}, nothing{}},
 		"needed, but the namespace lacks the label that the rules require":             {observed{root: plain, needed: true, rules: wantsTeam}, nothing{}},
-		"needed, and the namespace has the label that the rules require":               {observed{root: ofTeam, needed: true, rules: wantsTeam}, create{mirror.LeafNamespace(ofTeam, here)}},
+		"needed, and the namespace has the label that the rules require":               {observed{root: ofTeam, needed: true, rules: wantsTeam}, createLeaf{mirror.LeafNamespace(ofTeam, here)}},
 		"occupied, but the namespace lacks the label that the rules require: it stays": {observed{root: plain, leaf: made(plain), occupied: true, rules: wantsTeam}, nothing{}},
 		"needed, but the root is not in the cache yet":                                 {observed{needed: true}, nothing{}},
 		"needed, but the root is terminating":                                          {observed{root: deleted(host(nil)), needed: true}, nothing{}},
@@ -80,18 +80,18 @@ func TestDecide(t *testing.T) {
 		"needed, and the member's namespace was handed over":                           {observed{root: strict, leaf: handed, needed: true}, nothing{}},
 		"idle, but the member's namespace was handed over":                             {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
 		"idle, but the namespace belongs to another host":                              {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
-		"just became idle":                                                             {observed{root: plain, leaf: made(plain)}, linger{quiet}},
-		"idle for less than the quiet period":                                          {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
-		"idle for the quiet period":                                                    {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
-		"idle for the quiet period, and the root is gone":                              {observed{leaf: made(plain), idle: quiet}, remove{}},
-		"idle for the quiet period, but deletions are suspended":                       {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
+		"just became idle":                                                             {observed{root: plain, leaf: made(plain)}, waitForIdle{minIdleTime}},
+		"idle for less than the quiet period":                                          {observed{root: plain, leaf: made(plain), idle: minIdleTime - time.Second}, waitForIdle{time.Second}},
+		"idle for the quiet period":                                                    {observed{root: plain, leaf: made(plain), idle: minIdleTime}, removeLeaf{}},
+		"idle for the quiet period, and the root is gone":                              {observed{leaf: made(plain), idle: minIdleTime}, removeLeaf{}},
+		"idle for the quiet period, but deletions are suspended":                       {observed{leaf: made(plain), idle: minIdleTime, suspended: true}, nothing{}},
 		"the host added a Pod Security label": {
 			observed{root: strict, leaf: made(plain), needed: true},
-			relabel{made(strict)},
+			relabelLeaf{made(strict)},
 		},
 		"the host's Pod Security is stricter than the leaf's": {
 			observed{root: strict, leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), occupied: true},
-			relabel{made(strict)},
+			relabelLeaf{made(strict)},
 		},
 		"someone in the member set stricter Pod Security, which stays": {
 			observed{root: host(map[string]string{enforce: "baseline"}), leaf: made(plain, labelled(map[string]string{enforce: "restricted"})), needed: true},
@@ -103,15 +103,15 @@ func TestDecide(t *testing.T) {
 		},
 		"an earlier version set Pod Security to privileged: it is set to baseline": {
 			observed{root: host(map[string]string{enforce: "privileged"}), leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), needed: true, applied: sets.New(enforce)},
-			relabel{made(plain)},
+			relabelLeaf{made(plain)},
 		},
 		"an earlier version created the leaf without Pod Security": {
 			observed{root: plain, leaf: made(plain, func(ns *corev1.Namespace) { delete(ns.Labels, enforce) }), needed: true},
-			relabel{made(plain)},
+			relabelLeaf{made(plain)},
 		},
 		"the host removed its Pod Security label": {
 			observed{root: plain, leaf: made(strict), needed: true, applied: sets.New(enforce)},
-			relabel{made(plain)},
+			relabelLeaf{made(plain)},
 		},
 		"someone in the member set Pod Security, and the host does not: it stays": {
 			observed{root: plain, leaf: made(plain, labelled(map[string]string{enforce: "restricted", "x": "y"})), needed: true, applied: sets.New(v1alpha1.LabelHost)},
@@ -119,7 +119,7 @@ func TestDecide(t *testing.T) {
 		},
 		"the root was re-created": {
 			observed{root: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u2"}}, leaf: made(plain), needed: true},
-			relabel{made(plain, func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AnnotationRootUID] = "u2" })},
+			relabelLeaf{made(plain, func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AnnotationRootUID] = "u2" })},
 		},
 		"occupied, and the root is terminating: the labels stay": {
 			observed{root: deleted(host(nil)), leaf: made(strict), occupied: true, applied: sets.New(enforce)},
@@ -128,10 +128,10 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.member = here; !tc.rules.RestrictsNamespaces() {
-				tc.rules = placement.RulesOf(&v1alpha1.ClusterRegistration{})
+				tc.rules = placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{})
 			}
 			before := tc.leaf.DeepCopy()
-			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, relabel{}, linger{})); diff != "" {
+			if diff := cmp.Diff(tc.want, decideNamespace(tc.observed), cmp.AllowUnexported(createLeaf{}, relabelLeaf{}, waitForIdle{})); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(before, tc.leaf); diff != "" {
@@ -157,7 +157,7 @@ func TestNeedsPod(t *testing.T) {
 		"running on another node":           {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := needsPod(&tc.pod, here); got != tc.want {
+			if got := podNeedsNamespace(&tc.pod, here); got != tc.want {
 				t.Errorf("needsPod is %v, want %v", got, tc.want)
 			}
 		})
@@ -185,7 +185,7 @@ func TestNeedsClaim(t *testing.T) {
 			if tc.deleted {
 				claim.DeletionTimestamp = &metav1.Time{}
 			}
-			if got := needsClaim(claim, here); got != tc.want {
+			if got := claimNeedsNamespace(claim, here); got != tc.want {
 				t.Errorf("needsClaim is %v, want %v", got, tc.want)
 			}
 		})
@@ -196,10 +196,10 @@ func TestLabelKeys(t *testing.T) {
 	fields := map[string]any{
 		"f:metadata": map[string]any{"f:labels": map[string]any{".": map[string]any{}, "f:" + enforce: map[string]any{}}, "f:annotations": map[string]any{"f:x": map[string]any{}}},
 	}
-	if diff := cmp.Diff(sets.New(enforce), labelKeys(fields)); diff != "" {
+	if diff := cmp.Diff(sets.New(enforce), labelKeysOfFields(fields)); diff != "" {
 		t.Error(diff)
 	}
-	if keys := labelKeys(map[string]any{"f:spec": map[string]any{}}); keys.Len() != 0 {
+	if keys := labelKeysOfFields(map[string]any{"f:spec": map[string]any{}}); keys.Len() != 0 {
 		t.Errorf("got keys %v, want none", keys)
 	}
 }

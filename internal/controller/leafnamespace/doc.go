@@ -9,7 +9,7 @@
 // in the member set remain, unless the host requires a stricter level. Xylem never writes to a
 // namespace that it did not create, even if the member's admin handed it over.
 //
-// If the member rejects a namespace, Xylem retries with backoff. Meanwhile, member.Rejections has the
+// If the member rejects a namespace, Xylem retries with backoff. Meanwhile, member.NamespaceRejections has the
 // reason, which root_pvc and root_pod report on the namespace's claims and Pods.
 //
 // Xylem deletes a namespace that it created if, for a quiet period, it was not needed and contained

@@ -8,9 +8,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// eventRefused emits an event on the Pods that need the namespace. It reports that the member
+// emitNamespaceRefused emits an event on the Pods that need the namespace. It reports that the member
 // rejected the namespace's creation.
-func (r *reconciler) eventRefused(ctx context.Context, name string, refusal *mirror.Refusal) error {
+func (r *reconciler) emitNamespaceRefused(ctx context.Context, name string, refusal *mirror.Refusal) error {
 	pods, err := r.needingPods(ctx, name)
 	if err != nil {
 		return err

@@ -14,10 +14,10 @@ import (
 )
 
 // fieldManager is the name of this controller in managed fields.
-const fieldManager = mirror.ManagerPrefix + string(actor)
+const fieldManager = mirror.FieldManagerPrefix + string(actor)
 
-// applied returns the keys of a namespace's labels that Xylem owns.
-func (r *reconciler) applied(ctx context.Context, name string) (sets.Set[string], error) {
+// readAppliedLabels returns the keys of a namespace's labels that Xylem owns.
+func (r *reconciler) readAppliedLabels(ctx context.Context, name string) (sets.Set[string], error) {
 	var live corev1.Namespace // managed fields are not in the cache
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &live); err != nil {
 		return nil, fmt.Errorf("read the managed fields of namespace %s: %w", name, err)
@@ -31,12 +31,12 @@ func (r *reconciler) applied(ctx context.Context, name string) (sets.Set[string]
 		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return nil, fmt.Errorf("parse the managed fields of namespace %s: %w", name, err)
 		}
-		keys = keys.Union(labelKeys(fields))
+		keys = keys.Union(labelKeysOfFields(fields))
 	}
 	return keys, nil
 }
 
-// logKept logs why an unneeded namespace is kept.
-func (r *reconciler) logKept(ctx context.Context, name, held string) {
+// logKeptNamespace logs why an unneeded namespace is kept.
+func (r *reconciler) logKeptNamespace(ctx context.Context, name, held string) {
 	ctrl.LoggerFrom(ctx).V(1).Info("keeping an unneeded namespace", "leaf", name, "held", held)
 }

@@ -33,28 +33,28 @@ func (empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...
 
 // The final state of a leaf is remembered as long as its root exists, and only for that root.
 func TestEnded(t *testing.T) {
-	r := &reconciler{Link: &member.Link{Member: here, Host: empty{}, Clock: clock.RealClock{}}, ended: lru.New(remembered)}
+	r := &reconciler{Link: &member.Link{Member: here, Host: empty{}, Clock: clock.RealClock{}}, ended: lru.New(endedLeavesLimit)}
 	root := func(uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app", UID: uid}}
 	}
 	leaf := func(phase corev1.PodPhase) *corev1.Pod {
 		pod := root("leaf-uid")
 		pod.Status.Phase = phase
-		mirror.OriginFor(here.HostID, root("root-uid")).Stamp(pod)
+		mirror.OriginForRoot(here.HostID, root("root-uid")).StampLeaf(pod)
 		return pod
 	}
-	r.ofLeaf(t.Context(), leaf(corev1.PodRunning))
-	if last := r.lastOf(root("root-uid")); last != nil {
+	r.leafToRequests(t.Context(), leaf(corev1.PodRunning))
+	if last := r.endedLeafOf(root("root-uid")); last != nil {
 		t.Errorf("a running leaf is remembered as %s, want it not remembered", last.Status.Phase)
 	}
-	r.ofLeaf(t.Context(), leaf(corev1.PodSucceeded))
-	if last := r.lastOf(root("root-uid")); last == nil || last.Status.Phase != corev1.PodSucceeded {
+	r.leafToRequests(t.Context(), leaf(corev1.PodSucceeded))
+	if last := r.endedLeafOf(root("root-uid")); last == nil || last.Status.Phase != corev1.PodSucceeded {
 		t.Errorf("the final state is %v, want phase Succeeded", last)
 	}
-	if last := r.lastOf(root("made-anew")); last != nil {
+	if last := r.endedLeafOf(root("made-anew")); last != nil {
 		t.Errorf("a re-created root has the final state %s of the earlier root's leaf", last.Status.Phase)
 	}
-	if _, err := r.observe(t.Context(), client.ObjectKeyFromObject(root(""))); err != nil {
+	if _, err := r.observePod(t.Context(), client.ObjectKeyFromObject(root(""))); err != nil {
 		t.Fatal(err)
 	}
 	if n := r.ended.Len(); n != 0 {
@@ -88,17 +88,17 @@ func TestUnhandledEnd(t *testing.T) {
 	key := client.ObjectKeyFromObject(root)
 	r := &reconciler{
 		Link:  &member.Link{Member: here, Host: withNode{one{pod: root}}, Cache: noLeaves{}, Clock: clock.RealClock{}},
-		ended: lru.New(remembered),
+		ended: lru.New(endedLeavesLimit),
 	}
 	decided := func() decision {
 		t.Helper()
-		o, err := r.observe(t.Context(), key)
+		o, err := r.observePod(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return decide(o)
+		return decidePodStatus(o)
 	}
-	follow := r.follow()
+	follow := r.trackPresentLeaves()
 	follow.Create(event.CreateEvent{Object: leaf})
 	if d := decided(); d != (nothing{}) {
 		t.Errorf("before the deletion is handled, the decision is %#v, want nothing", d)
@@ -107,11 +107,11 @@ func TestUnhandledEnd(t *testing.T) {
 	ended.Status.Phase = corev1.PodSucceeded
 	follow.Update(event.UpdateEvent{ObjectOld: leaf, ObjectNew: ended})
 	follow.Delete(event.DeleteEvent{Object: ended})
-	if d, vanished := decided().(fail); !vanished || d.status.Reason != v1alpha1.ReasonLeafVanished {
+	if d, vanished := decided().(failPod); !vanished || d.status.Reason != v1alpha1.ReasonLeafVanished {
 		t.Errorf("after the deletion is handled, the decision is %#v, want reason LeafVanished", d)
 	}
-	r.ofLeaf(t.Context(), ended)
-	if d, ok := decided().(show); !ok || d.status.Phase != corev1.PodSucceeded {
+	r.leafToRequests(t.Context(), ended)
+	if d, ok := decided().(showStatus); !ok || d.status.Phase != corev1.PodSucceeded {
 		t.Errorf("after the leaf's final state is handled, the decision is %#v, want phase Succeeded", d)
 	}
 }
@@ -129,9 +129,9 @@ func TestAwaitsBinding(t *testing.T) {
 		"bound to another node": {&corev1.Pod{Spec: corev1.PodSpec{NodeName: "another"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{Link: &member.Link{Member: here, Host: one{pod: tc.root}}, ended: lru.New(remembered)}
+			r := &reconciler{Link: &member.Link{Member: here, Host: one{pod: tc.root}}, ended: lru.New(endedLeavesLimit)}
 			leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
-			if got := len(r.ofLeaf(t.Context(), leaf)) > 0; got != tc.want {
+			if got := len(r.leafToRequests(t.Context(), leaf)) > 0; got != tc.want {
 				t.Errorf("a leaf event enqueues the root: %t, want %t", got, tc.want)
 			}
 			if tc.root == nil {
@@ -142,15 +142,15 @@ func TestAwaitsBinding(t *testing.T) {
 			if !onlyNodeOrDeletionChanged(t.Context(), tc.root, after) {
 				t.Error("the root's deletion does not enqueue it immediately")
 			}
-			if got := r.here(tc.root, after); got != tc.want {
+			if got := r.concernsMemberNode(tc.root, after); got != tc.want {
 				t.Errorf("an update concerns the controller: %t, want %t", got, tc.want)
 			}
-			if d := decide(observed{member: here, root: after, leaf: leaf, last: leaf}); !tc.want && d != (nothing{}) {
+			if d := decidePodStatus(observed{member: here, root: after, leaf: leaf, endedLeaf: leaf}); !tc.want && d != (nothing{}) {
 				t.Errorf("the decision for an ignored Pod is %#v, want nothing", d)
 			}
 			bound := after.DeepCopy()
 			bound.Spec.NodeName = here.NodeName
-			if !r.here(after, bound) || !onlyNodeOrDeletionChanged(t.Context(), nil, bound) {
+			if !r.concernsMemberNode(after, bound) || !onlyNodeOrDeletionChanged(t.Context(), nil, bound) {
 				t.Error("the root's binding does not enqueue it immediately")
 			}
 		})
@@ -211,9 +211,9 @@ func TestFailureIsLive(t *testing.T) {
 			}
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: one{pod: live}, Live: one{pod: tc.leaf}, Recorder: events.NewFakeRecorder(1), Clock: clock.RealClock{},
-				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+				HostWriter: guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			if err := r.act(t.Context(), tc.observed, decide(tc.observed)); !errors.Is(err, tc.want) {
+			if err := r.actOnPod(t.Context(), tc.observed, decidePodStatus(tc.observed)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

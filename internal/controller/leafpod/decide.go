@@ -21,8 +21,8 @@ type observed struct {
 	root   *corev1.Pod
 	// leaf is the leaf Pod of this root.
 	leaf *corev1.Pod
-	// last is the final state of that leaf, if it was observed.
-	last *corev1.Pod
+	// endedLeaf is the final state of that leaf, if it was observed.
+	endedLeaf *corev1.Pod
 	// unhandled means that the cache has dropped the leaf, but its last events, which may
 	// contain its final state, were not handled yet.
 	unhandled bool
@@ -36,26 +36,26 @@ type observed struct {
 	now   time.Time
 }
 
-type decision interface{ decision() }
+type decision interface{ isDecision() }
 
 type (
 	nothing struct{}
-	// show writes the leaf's status to the root.
-	show struct{ status corev1.PodStatus }
-	// fail sets the root to Failed. If leafPodGone is set, the leaf's absence must be proven
+	// showStatus writes the leaf's status to the root.
+	showStatus struct{ status corev1.PodStatus }
+	// failPod sets the root to Failed. If leafPodGone is set, the leaf's absence must be proven
 	// first. If unmet names a claim, it must be proven that the claim has no volume.
-	fail struct {
+	failPod struct {
 		status      corev1.PodStatus
 		leafPodGone bool
 		unmet       string
 	}
 )
 
-func (nothing) decision() {}
-func (show) decision()    {}
-func (fail) decision()    {}
+func (nothing) isDecision() {}
+func (showStatus) isDecision()    {}
+func (failPod) isDecision()    {}
 
-func decide(o observed) decision {
+func decidePodStatus(o observed) decision {
 	if o.root == nil || o.root.Spec.NodeName != o.member.NodeName {
 		return nothing{} // the Pod is not bound to this member's node
 	}
@@ -63,59 +63,59 @@ func decide(o observed) decision {
 		return o.decideUnmetFailure()
 	}
 	if o.leaf != nil {
-		want := o.want(o.leaf)
+		want := o.wantedStatus(o.leaf)
 		// A Job may have counted a finished root already. If a restored member brings its leaf
 		// back, the root must not run again.
-		if podstatus.Finished(o.root) && want.Phase != o.root.Status.Phase || podstatus.Current(o.root, want) {
+		if podstatus.IsPodFinished(o.root) && want.Phase != o.root.Status.Phase || podstatus.IsPodStatusCurrent(o.root, want) {
 			return nothing{}
 		}
-		return shows(want)
+		return showOrFail(want)
 	}
 	switch {
-	case podstatus.Finished(o.root):
+	case podstatus.IsPodFinished(o.root):
 		return nothing{}
-	case o.last != nil:
-		return shows(o.want(o.last))
+	case o.endedLeaf != nil:
+		return showOrFail(o.wantedStatus(o.endedLeaf))
 	case o.unhandled:
 		return nothing{} // the event of the deletion enqueues the root
 	case o.root.DeletionTimestamp != nil:
-		return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonTerminated, "the Pod was deleted"), leafPodGone: true}
-	case !podstatus.HadLeaf(o.root):
-		return o.admission()
+		return failPod{status: podstatus.FailedPodStatus(o.root, v1alpha1.ReasonTerminated, "the Pod was deleted"), leafPodGone: true}
+	case !podstatus.HadLeafPod(o.root):
+		return o.decideAdmission()
 	}
-	return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonLeafVanished, o.removed()), leafPodGone: true}
+	return failPod{status: podstatus.FailedPodStatus(o.root, v1alpha1.ReasonLeafVanished, o.removedMessage()), leafPodGone: true}
 }
 
-// shows returns the decision to write a leaf's status. If the leaf was evicted, it returns fail,
+// showOrFail returns the decision to write a leaf's status. If the leaf was evicted, it returns fail,
 // which also emits an event.
-func shows(want corev1.PodStatus) decision {
+func showOrFail(want corev1.PodStatus) decision {
 	if want.Reason == v1alpha1.ReasonLeafEvicted {
-		return fail{status: want}
+		return failPod{status: want}
 	}
-	return show{want}
+	return showStatus{want}
 }
 
-// want returns the status of the root for a leaf. A leaf that succeeded only after it was evicted
+// wantedStatus returns the status of the root for a leaf. A leaf that succeeded only after it was evicted
 // or deleted in the member counts as failed: it did not finish its work, and a Job would count it
 // as done.
-func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
-	want := podstatus.Translate(o.root, leaf, o.member)
-	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && cutShort(leaf) {
+func (o observed) wantedStatus(leaf *corev1.Pod) corev1.PodStatus {
+	want := podstatus.TranslatePodStatus(o.root, leaf, o.member)
+	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && endedAfterDeletion(leaf) {
 		want.Phase, want.Reason = corev1.PodFailed, v1alpha1.ReasonLeafEvicted
-		want.Message = o.removed()
+		want.Message = o.removedMessage()
 	}
 	return want
 }
 
-// removed describes that the leaf was removed in the member before it finished.
-func (o observed) removed() string {
+// removedMessage describes that the leaf was removed in the member before it finished.
+func (o observed) removedMessage() string {
 	return fmt.Sprintf("the Pod was evicted or deleted in member %q, and Xylem does not run it again. If the Pod has an owner, the owner replaces it; otherwise, create the Pod again",
 		o.member.Registration)
 }
 
-// cutShort reports whether a container terminated after the deletion of its Pod was requested.
+// endedAfterDeletion reports whether a container terminated after the deletion of its Pod was requested.
 // Kubernetes records both times in whole seconds.
-func cutShort(leaf *corev1.Pod) bool {
+func endedAfterDeletion(leaf *corev1.Pod) bool {
 	if leaf.DeletionTimestamp == nil {
 		return false
 	}
@@ -125,24 +125,24 @@ func cutShort(leaf *corev1.Pod) bool {
 	})
 }
 
-// admission fails a Pod that was bound to the node without the scheduler and does not fit, as
+// decideAdmission fails a Pod that was bound to the node without the scheduler and does not fit, as
 // a kubelet does. It also fails a Pod whose member is being deregistered: a tenant's Pod may tolerate
 // the cordon.
-func (o observed) admission() decision {
+func (o observed) decideAdmission() decision {
 	switch {
 	case podspec.IsDaemonSetPod(o.root):
 		return nothing{}
 	case o.member.Leaving:
-		return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonMemberLeaving, fmt.Sprintf(
+		return failPod{status: podstatus.FailedPodStatus(o.root, v1alpha1.ReasonMemberLeaving, fmt.Sprintf(
 			"Pod was rejected: member %q is being deregistered. Let the scheduler choose another node", o.member.Registration)), leafPodGone: true}
 	case o.node == nil:
 		return nothing{}
 	}
-	if refusal := placement.Admit(o.root, o.node); refusal != nil {
-		return fail{status: podstatus.Failed(o.root, refusal.Reason, refusal.Message), leafPodGone: true}
+	if refusal := placement.KubeletRejection(o.root, o.node); refusal != nil {
+		return failPod{status: podstatus.FailedPodStatus(o.root, refusal.Reason, refusal.Message), leafPodGone: true}
 	}
 	if o.stranded != nil {
-		return fail{status: podstatus.Failed(o.root, o.stranded.Reason, o.stranded.Message), leafPodGone: true}
+		return failPod{status: podstatus.FailedPodStatus(o.root, o.stranded.Reason, o.stranded.Message), leafPodGone: true}
 	}
 	return nothing{}
 }

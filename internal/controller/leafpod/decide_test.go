@@ -32,7 +32,7 @@ func seen(change ...func(*observed)) observed {
 		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 			{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue, Reason: "Pushed"}}},
 	}
-	leaf, err := podspec.Translate(root, here)
+	leaf, err := podspec.TranslatePod(root, here)
 	if err != nil {
 		panic(err)
 	}
@@ -48,8 +48,8 @@ func seen(change ...func(*observed)) observed {
 func noLeaf(o *observed) { o.leaf = nil }
 func endedSo(p corev1.PodPhase) func(*observed) {
 	return func(o *observed) {
-		o.last, o.leaf = o.leaf.DeepCopy(), nil
-		o.last.Status.Phase = p
+		o.endedLeaf, o.leaf = o.leaf.DeepCopy(), nil
+		o.endedLeaf.Status.Phase = p
 	}
 }
 
@@ -90,10 +90,10 @@ func daemonSet(o *observed) {
 	o.root.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "ds", Controller: ptr.To(true)}}
 }
 
-func showing(p corev1.PodPhase) decision { return show{corev1.PodStatus{Phase: p}} }
+func showing(p corev1.PodPhase) decision { return showStatus{corev1.PodStatus{Phase: p}} }
 
 func fails(reason string, leafPodGone bool) decision {
-	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}, leafPodGone: leafPodGone}
+	return failPod{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}, leafPodGone: leafPodGone}
 }
 
 func stranded(o *observed) { o.stranded = &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere} }
@@ -108,12 +108,12 @@ func waitsFor(left time.Duration) func(*observed) {
 }
 
 func failPlacement() decision {
-	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: v1alpha1.ReasonPlacementFailed}, unmet: "data"}
+	return failPod{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: v1alpha1.ReasonPlacementFailed}, unmet: "data"}
 }
 
 func TestUnmetBy(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", UID: "claim-uid"}}
-	promise := hostpv.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{
+	promise := hostpv.NewPromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{
 		v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterPlacementTimeout: "10s"}})
 	at := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(d)) }
 	given := func(pause time.Duration) string {
@@ -204,7 +204,7 @@ func TestDecide(t *testing.T) {
 		"a running Pod no longer fits: it is not evicted, as on a kubelet":    {seen(shown, doesNotFit), nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, decide(tc.observed), decisions); diff != "" {
+			if diff := cmp.Diff(tc.want, decidePodStatus(tc.observed), decisions); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
@@ -214,13 +214,13 @@ func TestDecide(t *testing.T) {
 // decisions compares decisions by type, phase and reason. Package podstatus tests the rest of
 // the status.
 var decisions = cmp.Options{
-	cmp.AllowUnexported(show{}, fail{}),
+	cmp.AllowUnexported(showStatus{}, failPod{}),
 	cmp.Comparer(func(a, b corev1.PodStatus) bool { return a.Phase == b.Phase && a.Reason == b.Reason }),
 }
 
 // The message about a vanished leaf names the member, so that the user knows where to look.
 func TestVanishedNamesTheMember(t *testing.T) {
-	d, ok := decide(seen(noLeaf, shown)).(fail)
+	d, ok := decidePodStatus(seen(noLeaf, shown)).(failPod)
 	if !ok || !strings.Contains(d.status.Message, "member "+strconv.Quote(here.Registration)) {
 		t.Errorf("decision is %#v, want a message that names the member", d)
 	}

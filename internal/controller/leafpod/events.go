@@ -11,12 +11,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-func (r *reconciler) eventFailed(root *corev1.Pod, reason, message string) {
+func (r *reconciler) emitPodFailed(root *corev1.Pod, reason, message string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, reason, "Fail", "%s", message)
 }
 
-// eventHidden reports, when the Pod starts to run, that the host does not show its address.
-func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
+// emitPodIPHidden reports, when the Pod starts to run, that the host does not show its address.
+func (r *reconciler) emitPodIPHidden(o observed, shown corev1.PodStatus) {
 	if o.leaf == nil || o.root.Status.Phase == corev1.PodRunning || shown.Phase != corev1.PodRunning {
 		return
 	}
@@ -26,17 +26,17 @@ func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
 	}
 }
 
-// eventAdded reports, once the Pod's own containers have finished, the containers that programs in the
+// emitContainersAdded reports, once the Pod's own containers have finished, the containers that programs in the
 // member added to the Pod and that keep it from finishing. It returns when to report them again, or 0.
-func (r *reconciler) eventAdded(o observed) time.Duration {
-	if o.root == nil || o.leaf == nil || o.root.DeletionTimestamp != nil || podstatus.Finished(o.leaf) || !ownFinished(o.root, o.leaf.Status) {
+func (r *reconciler) emitContainersAdded(o observed) time.Duration {
+	if o.root == nil || o.leaf == nil || o.root.DeletionTimestamp != nil || podstatus.IsPodFinished(o.leaf) || !haveOwnContainersFinished(o.root, o.leaf.Status) {
 		return 0
 	}
-	added := sanitize.Names(addedUnfinished(o.root, o.leaf))
+	added := sanitize.QuotedMemberNames(addedUnfinishedContainers(o.root, o.leaf))
 	if added == "" {
 		return 0
 	}
-	due, again := r.news.Due(o.leaf.UID, added)
+	due, again := r.news.EventDue(o.leaf.UID, added)
 	if due {
 		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonContainersAdded, "Finish",
 			"the Pod's own containers have finished, but the Pod does not finish before containers that member %q added: %s. Exempt the Pod from the program that adds them, or ask the member's admin to add them as restartable init containers",
@@ -45,8 +45,8 @@ func (r *reconciler) eventAdded(o observed) time.Duration {
 	return again
 }
 
-// ownFinished reports whether all of the Pod's containers have finished and will not restart.
-func ownFinished(root *corev1.Pod, status corev1.PodStatus) bool {
+// haveOwnContainersFinished reports whether all of the Pod's containers have finished and will not restart.
+func haveOwnContainersFinished(root *corev1.Pod, status corev1.PodStatus) bool {
 	if root.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		return false
 	}
@@ -58,9 +58,9 @@ func ownFinished(root *corev1.Pod, status corev1.PodStatus) bool {
 	})
 }
 
-// addedUnfinished returns the names of the leaf's containers that the root lacks and that have
+// addedUnfinishedContainers returns the names of the leaf's containers that the root lacks and that have
 // not finished.
-func addedUnfinished(root, leaf *corev1.Pod) []string {
+func addedUnfinishedContainers(root, leaf *corev1.Pod) []string {
 	var names []string
 	for i := range leaf.Status.ContainerStatuses {
 		s := &leaf.Status.ContainerStatuses[i]

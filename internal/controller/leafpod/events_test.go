@@ -46,7 +46,7 @@ func TestContainersAdded(t *testing.T) {
 			root := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: tc.policy, Containers: []corev1.Container{{Name: "main"}}}}
 			leaf := &corev1.Pod{Status: corev1.PodStatus{Phase: tc.phase, ContainerStatuses: tc.containers}}
 			for range 2 { // the second time, it is known
-				r.eventAdded(observed{root: root, leaf: leaf})
+				r.emitContainersAdded(observed{root: root, leaf: leaf})
 			}
 			want := 0
 			if tc.want {

@@ -26,14 +26,14 @@ type boundClaim struct {
 // boundClaimsOf iterates over those claims of a Pod whose volumes exist. It stops after the first error.
 func (r *reconciler) boundClaimsOf(ctx context.Context, root *corev1.Pod) iter.Seq2[boundClaim, error] {
 	return func(yield func(boundClaim, error) bool) {
-		for _, name := range podspec.ClaimNames(root) {
-			claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
+		for _, name := range podspec.ClaimNamesOfPod(root) {
+			claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
 			if err == nil && (claim == nil || claim.Spec.VolumeName == "") {
 				continue
 			}
 			var volume *corev1.PersistentVolume
 			if err == nil {
-				volume, err = index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(claim.Spec.VolumeName))
+				volume, err = index.FindObject[corev1.PersistentVolume](ctx, r.Host, index.ClusterScopedKey(claim.Spec.VolumeName))
 			}
 			if err == nil && volume == nil {
 				continue
@@ -53,7 +53,7 @@ func (r *reconciler) findStrandingPromise(ctx context.Context, root *corev1.Pod)
 			return nil, err
 		}
 		if p.volume.Spec.ClaimRef != nil && p.volume.Spec.ClaimRef.UID == p.claim.UID && r.isFulfilledElsewhere(p.volume) {
-			return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the volume of claim %q was provisioned in another member, to which another Pod that uses the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new Pod in that member", p.claim.Name), nil
+			return mirror.NewRefusal(v1alpha1.ReasonVolumeElsewhere, "the volume of claim %q was provisioned in another member, to which another Pod that uses the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new Pod in that member", p.claim.Name), nil
 		}
 	}
 	return nil, nil
@@ -62,8 +62,8 @@ func (r *reconciler) findStrandingPromise(ctx context.Context, root *corev1.Pod)
 // isFulfilledElsewhere reports whether a PV is a promise that another member has permanently
 // fulfilled.
 func (r *reconciler) isFulfilledElsewhere(pv *corev1.PersistentVolume) bool {
-	cluster, _, _, ours := hostpv.LeafOf(pv)
-	return ours && cluster != r.ClusterID && hostpv.IsPromise(pv) && !hostpv.WhenUnused(pv)
+	cluster, _, _, ours := hostpv.LeafOfHostVolume(pv)
+	return ours && cluster != r.ClusterID && hostpv.IsPromise(pv) && !hostpv.ReleasesWhenUnused(pv)
 }
 
 // promiseToRequests enqueues the Pods in this member that wait for a promise that another member has
@@ -73,7 +73,7 @@ func (r *reconciler) promiseToRequests(ctx context.Context, obj client.Object) [
 	if !ok || pv.Spec.ClaimRef == nil || !r.isFulfilledElsewhere(pv) {
 		return nil
 	}
-	return r.podRequestsOfClaim(ctx, hostpv.ClaimKey(pv))
+	return r.podRequestsOfClaim(ctx, hostpv.ClaimRefKey(pv))
 }
 
 // podRequestsOfClaim enqueues the Pods in this member that use a claim.

@@ -40,7 +40,7 @@ type unmetPromise struct {
 const truncationMargin = time.Second
 
 func (o observed) isUnmetOverdue() bool {
-	return o.unmet != nil && !o.now.Before(o.unmet.deadline) && !podstatus.Finished(o.root) && o.root.DeletionTimestamp == nil
+	return o.unmet != nil && !o.now.Before(o.unmet.deadline) && !podstatus.IsPodFinished(o.root) && o.root.DeletionTimestamp == nil
 }
 
 // nextUnmetCheck returns when the Pod must be checked again, or 0 if an event enqueues it.
@@ -54,7 +54,7 @@ func (o observed) nextUnmetCheck() time.Duration {
 // decideUnmetFailure fails the Pod. Then root_pod deletes its leaf, and root_pvc deletes the leaf claim.
 func (o observed) decideUnmetFailure() decision {
 	claim := o.unmet.claim.Name
-	return fail{unmet: claim, status: podstatus.Failed(o.root, v1alpha1.ReasonPlacementFailed, fmt.Sprintf(
+	return failPod{unmet: claim, status: podstatus.FailedPodStatus(o.root, v1alpha1.ReasonPlacementFailed, fmt.Sprintf(
 		"the member does not provision the disk of claim %q: %s. Xylem fails this Pod, so that its owner replaces it and the scheduler can choose another member", claim, o.unmet.problem.Message))}
 }
 
@@ -62,14 +62,14 @@ func (o observed) decideUnmetFailure() decision {
 // returns nil if the Pod has no owner that re-creates it. While no other member can run the
 // Pod, the deadline is extended. Each Pod gets the whole timeout from its creation.
 func (r *reconciler) findUnmetPromise(ctx context.Context, root *corev1.Pod) (*unmetPromise, error) {
-	if root.Spec.NodeName != r.NodeName || podstatus.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
+	if root.Spec.NodeName != r.NodeName || podstatus.IsPodFinished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
 		return nil, nil
 	}
 	for p, err := range r.boundClaimsOf(ctx, root) {
 		if err != nil {
 			return nil, err
 		}
-		if !hostpv.IsUnfulfilled(p.volume) || !hostpv.IsPromiseIn(p.volume, r.ClusterID) {
+		if !hostpv.IsUnfulfilledPromise(p.volume) || !hostpv.IsUnfulfilledPromiseIn(p.volume, r.ClusterID) {
 			continue
 		}
 		if u := unmetPromiseOf(p.claim, p.volume, root, r.Member); u != nil {
@@ -87,18 +87,18 @@ func (r *reconciler) findUnmetPromise(ctx context.Context, root *corev1.Pod) (*u
 
 // unmetPromiseOf evaluates what root_pvc reported on a claim.
 func unmetPromiseOf(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolume, root *corev1.Pod, m mirror.Member) *unmetPromise {
-	class, err := hostclass.Read(hostpv.PromiseClass(promise))
+	class, err := hostclass.ReadClassParameters(hostpv.ClassOfPromise(promise))
 	if err != nil {
 		return nil // reflected_class reports why
 	}
-	problem, since := report.FailedIn(claim, m.ClusterID)
+	problem, since := report.ClaimFailureIn(claim, m.ClusterID)
 	if problem == nil {
 		return nil
 	}
 	u := &unmetPromise{claim: claim, problem: problem, timeout: class.PlacementTimeout}
 	u.deadline = laterTime(since, root.CreationTimestamp.Time).Add(class.PlacementTimeout + truncationMargin)
 	if !u.isAlreadyAttempted(root, m) {
-		u.deadline = laterTime(u.deadline, time.Unix(report.TriedOf(claim).Until, 0))
+		u.deadline = laterTime(u.deadline, time.Unix(report.AttemptedMembersOf(claim).Until, 0))
 	}
 	return u
 }
@@ -109,24 +109,24 @@ func laterTime(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, 
 // created. If so, this Pod does not wait for the backoff: it is older than the failed one, or the
 // manager stopped after it wrote the record, but before it wrote this Pod's status.
 func (u *unmetPromise) isAlreadyAttempted(root *corev1.Pod, m mirror.Member) bool {
-	record := report.TriedOf(u.claim)
-	return record.Has(m.ClusterID) && root.CreationTimestamp.Unix() < record.Moved
+	record := report.AttemptedMembersOf(u.claim)
+	return record.HasAttempted(m.ClusterID) && root.CreationTimestamp.Unix() < record.Moved
 }
 
 // attemptRecord returns the record for the claim when a Pod fails in this member, or false if the claim
 // already has it. A round ends when no other member is left, and also when the scheduler has
 // selected this member again. The backoff after a round doubles each time, which limits how many
 // Pods an owner creates needlessly.
-func (u *unmetPromise) attemptRecord(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
+func (u *unmetPromise) attemptRecord(root *corev1.Pod, m mirror.Member, now time.Time) (report.AttemptedMembers, bool) {
 	if u.isAlreadyAttempted(root, m) {
-		return report.Tried{}, false
+		return report.AttemptedMembers{}, false
 	}
-	record := report.TriedOf(u.claim).Begin(now)
-	again := record.Has(m.ClusterID)
-	record = record.With(m, u.problem)
+	record := report.AttemptedMembersOf(u.claim).BeginRound(now)
+	again := record.HasAttempted(m.ClusterID)
+	record = record.WithFailedMember(m, u.problem)
 	record.Moved = now.Unix()
-	if again || !slices.ContainsFunc(u.otherClusterIDs, func(id string) bool { return !record.Has(id) }) {
-		record = record.End(now, u.timeout)
+	if again || !slices.ContainsFunc(u.otherClusterIDs, func(id string) bool { return !record.HasAttempted(id) }) {
+		record = record.EndRound(now, u.timeout)
 	}
 	return record, true
 }
@@ -137,19 +137,19 @@ func (r *reconciler) recordFailedMember(ctx context.Context, o observed) error {
 	if !news {
 		return nil
 	}
-	text, err := record.Annotation()
+	text, err := record.AnnotationValue()
 	if err != nil {
 		return err
 	}
 	after := o.unmet.claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationTried, text)
-	return r.Root.AnnotateClaim(ctx, actor, o.unmet.claim, after)
+	return r.HostWriter.AnnotateClaim(ctx, actor, o.unmet.claim, after)
 }
 
 // otherUsableMembers returns the cluster IDs of the other members that could run the Pod with all of
 // its claims. Without one, re-creating the Pod does not help.
 func (r *reconciler) otherUsableMembers(ctx context.Context, root *corev1.Pod) ([]string, error) {
-	members, err := registered.WithNodes(ctx, r.Host)
+	members, err := registered.MembersWithNodes(ctx, r.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (r *reconciler) otherUsableMembers(ctx context.Context, root *corev1.Pod) (
 
 // placementQueryFor asks which members can run the Pod: they reach its volumes, and have the classes of its promises.
 func (r *reconciler) placementQueryFor(ctx context.Context, root *corev1.Pod) (placement.Query, error) {
-	namespace, err := index.Namespace(ctx, r.Host, root.Namespace)
+	namespace, err := index.FindNamespace(ctx, r.Host, root.Namespace)
 	query := placement.Query{Namespace: namespace, Pods: []corev1.Pod{*root}}
 	if err != nil {
 		return query, err
@@ -178,8 +178,8 @@ func (r *reconciler) placementQueryFor(ctx context.Context, root *corev1.Pod) (p
 			return query, err
 		}
 		need := placement.ClaimNeed{Volume: p.volume}
-		if hostpv.IsUnfulfilled(p.volume) {
-			present, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(p.volume.Spec.StorageClassName))
+		if hostpv.IsUnfulfilledPromise(p.volume) {
+			present, err := index.FindObject[storagev1.StorageClass](ctx, r.Host, index.ClusterScopedKey(p.volume.Spec.StorageClassName))
 			if err != nil {
 				return query, err
 			}
@@ -193,7 +193,7 @@ func (r *reconciler) placementQueryFor(ctx context.Context, root *corev1.Pod) (p
 // unmetClaimToRequests enqueues the Pods in this member that wait for a promise it cannot fulfill.
 func (r *reconciler) unmetClaimToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || !hostpv.NamesPromise(claim.Spec.VolumeName) || report.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {
+	if !ok || !hostpv.IsPromiseName(claim.Spec.VolumeName) || report.ClaimConditionProblem(claim, v1alpha1.ClaimPlaced) == nil {
 		return nil
 	}
 	return r.podRequestsOfClaim(ctx, client.ObjectKeyFromObject(claim))

@@ -52,10 +52,10 @@ func TestUnbound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leaf := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: tc.volume}}
 			if tc.host != "" {
-				mirror.Origin{HostID: tc.host, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: tc.uid}.Stamp(leaf)
+				mirror.Origin{HostID: tc.host, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: tc.uid}.StampLeaf(leaf)
 			}
 			r := &reconciler{Link: &member.Link{Member: here, Live: reads{claim: leaf}}}
-			unbound, err := r.Proof().Unbound(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid"}})
+			unbound, err := r.NewProver().ProveLeafUnbound(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid"}})
 			if err != nil || unbound != tc.want {
 				t.Errorf("unbound is %v (%v), want %v", unbound, err, tc.want)
 			}
@@ -79,7 +79,7 @@ func TestTriedPauses(t *testing.T) {
 			for i, want := range tc.pauses {
 				u := &unmetPromise{claim: claim, problem: &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}, timeout: timeout, otherClusterIDs: tc.others}
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}}
-				at = laterTime(at.Add(timeout+truncationMargin), time.Unix(report.TriedOf(claim).Until, 0))
+				at = laterTime(at.Add(timeout+truncationMargin), time.Unix(report.AttemptedMembersOf(claim).Until, 0))
 				record, news := u.attemptRecord(pod, here, at)
 				var pause time.Duration
 				if record.Until != 0 {
@@ -88,7 +88,7 @@ func TestTriedPauses(t *testing.T) {
 				if !news || pause != want {
 					t.Fatalf("Pod %d: a new record is %v, the backoff is %s, want %s", i, news, pause, want)
 				}
-				text, err := record.Annotation()
+				text, err := record.AnnotationValue()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -165,7 +165,7 @@ func TestElsewhere(t *testing.T) {
 			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: promises}, Provisioner: v1alpha1.ProvisionerName,
 				Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
 			data := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "data-uid"}}
-			promise := hostpv.PromiseFor(data, class)
+			promise := hostpv.NewPromiseFor(data, class)
 			data.Spec.VolumeName = promise.Name
 			if tc.class != nil {
 				tc.class(class)

@@ -55,15 +55,15 @@ func (taken) Create(_ context.Context, obj client.Object, _ ...client.CreateOpti
 // mirrored.
 func TestHostVolumeNotSeenYet(t *testing.T) {
 	s := observedOf(t, seen(stamped))
-	made := hostpv.Mirror(s.Leaf, s.Root, corev1.PersistentVolumeReclaimDelete, here)
+	made := hostpv.TranslateVolume(s.Leaf, s.Root, corev1.PersistentVolumeReclaimDelete, here)
 	host := taken{creates{volumes: map[string]*corev1.PersistentVolume{made.Name: made}}}
 	r := &reconciler{
 		Link: &member.Link{Member: here, HostLive: host, Recorder: events.NewFakeRecorder(10),
-			Root: guarded.NewRoot(host, here.Registration, guarded.HostOnly{})},
-		Options: Options{Mirrors: account.NewMirrors(creates{}, host)},
+			HostWriter: guarded.NewHostWriter(host, here.Registration, guarded.HostOnlyGuard{})},
+		Options: Options{Mirrors: account.NewMirrorTracker(creates{}, host)},
 	}
-	settled := settling.Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s))
+	settled := settling.WrapReconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{}, r.executeStep(ctx, s, lifecycle.NextPlan(s))
 	}))
 	if result, err := settled.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("result is %v, error is %v; want a requeue without an error", result, err)
@@ -77,15 +77,15 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 	host := creates{volumes: map[string]*corev1.PersistentVolume{}}
 	r := &reconciler{
 		Link: &member.Link{Member: here, HostLive: host, Recorder: events.NewFakeRecorder(10),
-			Root: guarded.NewRoot(host, here.Registration, guarded.HostOnly{})},
-		Options: Options{Mirrors: account.NewMirrors(creates{}, host)},
+			HostWriter: guarded.NewHostWriter(host, here.Registration, guarded.HostOnlyGuard{})},
+		Options: Options{Mirrors: account.NewMirrorTracker(creates{}, host)},
 	}
 	first, second := observedOf(t, seen(stamped)), observedOf(t, seen(func(s *volume.Observed) {
-		s.Name, s.Leaf.Name, s.Leaf.UID, s.Claim.UID, s.Claim.Spec.VolumeName = "pv-2", "pv-2", "leaf-uid-2", "leaf-claim-uid-2", "pv-2"
-		s.Leaf.Spec.ClaimRef.UID = s.Claim.UID
+		s.Name, s.Leaf.Name, s.Leaf.UID, s.LeafClaim.UID, s.LeafClaim.Spec.VolumeName = "pv-2", "pv-2", "leaf-uid-2", "leaf-claim-uid-2", "pv-2"
+		s.Leaf.Spec.ClaimRef.UID = s.LeafClaim.UID
 	}, stamped))
 	for i, s := range []*volume.Observed{first, second} {
-		if err := r.act(t.Context(), s, lifecycle.Next(s)); (err != nil) != (i == 1) {
+		if err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s)); (err != nil) != (i == 1) {
 			t.Errorf("volume %s: %v", s.Name, err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 	}
 	// An admin deletes the host PV before the root is bound to it, so the second one may be created.
 	delete(host.volumes, "pv-1")
-	if err := r.act(t.Context(), second, lifecycle.Next(second)); err != nil || host.volumes["pv-2"] == nil {
+	if err := r.executeStep(t.Context(), second, lifecycle.NextPlan(second)); err != nil || host.volumes["pv-2"] == nil {
 		t.Errorf("host PVs are %v, want pv-2; error is %v", host.volumes, err)
 	}
 }

@@ -9,11 +9,11 @@ import (
 // BenchmarkNext measures the decision for one unchanged mirrored volume, as after a restart.
 func BenchmarkNext(b *testing.B) {
 	s := observedOf(b, seen(mirrored))
-	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.None {
+	if step := lifecycle.NextPlan(s).StepOwnedBy(lifecycle.LeafPV); step != lifecycle.None {
 		b.Fatalf("the next step is %s, want none", step)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		lifecycle.Next(s)
+		lifecycle.NextPlan(s)
 	}
 }

@@ -100,26 +100,26 @@ func (c *cluster) write(obj client.Object) error {
 func clusters(t testing.TB, s *volume.Observed) (host, leaf *cluster) {
 	t.Helper()
 	host = &cluster{indexes: map[string]client.IndexerFunc{}}
-	if err := index.SetupHost(t.Context(), host); err != nil {
+	if err := index.SetupHostIndexes(t.Context(), host); err != nil {
 		t.Fatal(err)
 	}
 	host.objects = []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: s.Tenant}}}
 	host.objects = add(add(add(host.objects, s.Root, s.Successor), s.Host, s.Promise), s.Class)
-	for i := range s.Earlier {
-		host.objects = append(host.objects, &s.Earlier[i])
+	for i := range s.EarlierHosts {
+		host.objects = append(host.objects, &s.EarlierHosts[i])
 	}
-	for name, taken := range map[string]bool{s.Name: s.NameTaken, suffixed: s.SuffixTaken, promiseOf(s.Root): s.Promise == nil && !s.PromiseLost} {
+	for name, taken := range map[string]bool{s.Name: s.PlainNameTaken, suffixed: s.SuffixedNameTaken, promiseOf(s.Root): s.Promise == nil && !s.PromiseLost} {
 		if taken && name != "" && host.Get(t.Context(), types.NamespacedName{Name: name}, &corev1.PersistentVolume{}) != nil {
 			host.objects = append(host.objects, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "in-the-way"}})
 		}
 	}
-	leaf = &cluster{objects: add(add(nil, s.Leaf), s.Claim)}
+	leaf = &cluster{objects: add(add(nil, s.Leaf), s.LeafClaim)}
 	return host, leaf
 }
 
 // promiseOf returns the name of the promise that a claim is bound to, or "".
 func promiseOf(root *corev1.PersistentVolumeClaim) string {
-	if root == nil || !hostpv.NamesPromise(root.Spec.VolumeName) {
+	if root == nil || !hostpv.IsPromiseName(root.Spec.VolumeName) {
 		return ""
 	}
 	return root.Spec.VolumeName
@@ -143,7 +143,7 @@ func observedOf(t testing.TB, s *volume.Observed) *volume.Observed {
 	t.Helper()
 	host, leaf := clusters(t, s)
 	observed, err := observe.Observer{Rules: s.Rules, Prover: proof.Prover{Member: s.Member, Host: host, Cache: leaf,
-		MayBeRestored: func(metav1.Object) bool { return s.Restored }, MayLackRoot: func(metav1.Object) bool { return s.LastClaimLost || s.RootLost }}}.OfLeaf(t.Context(), s.Name)
+		MayBeRestored: func(metav1.Object) bool { return s.MayBeRestored }, MayLackRoot: func(metav1.Object) bool { return s.LastClaimMayBeLost || s.RootMayBeLost }}}.ObserveLeafVolume(t.Context(), s.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,9 +169,9 @@ func controller(m mirror.Member, host, leaf *cluster) (*reconciler, *events.Fake
 	recorder := events.NewFakeRecorder(10)
 	return &reconciler{
 		Link: &member.Link{Member: m, Host: host, HostLive: host, Cache: cached{cluster: leaf}, Live: leaf, Recorder: recorder,
-			Root: guarded.NewRoot(host, m.Registration, guarded.HostOnly{}),
-			Leaf: guarded.NewLeaf(leaf, m.HostID, m.Registration, guarded.HostOnly{})},
-		Options: Options{Options: observe.Options{Orphans: account.NewOrphanTracker()}, Mirrors: account.NewMirrors(host, host)},
+			HostWriter: guarded.NewHostWriter(host, m.Registration, guarded.HostOnlyGuard{}),
+			MemberWriter: guarded.NewMemberWriter(leaf, m.HostID, m.Registration, guarded.HostOnlyGuard{})},
+		Options: Options{Options: observe.Options{Orphans: account.NewOrphanTracker()}, Mirrors: account.NewMirrorTracker(host, host)},
 	}, recorder
 }
 
@@ -181,7 +181,7 @@ func take(t *testing.T, s *volume.Observed, plan lifecycle.Plan) (*corev1.Persis
 	t.Helper()
 	host, leaf := clusters(t, s)
 	r, recorder := controller(s.Member, host, leaf)
-	if _, err := r.proceed(t.Context(), s, plan); err != nil {
+	if _, err := r.proceedWithPlan(t.Context(), s, plan); err != nil {
 		t.Fatal(err)
 	}
 	close(recorder.Events)

@@ -43,13 +43,13 @@ func seen(change ...func(*volume.Observed)) *volume.Observed {
 			Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}},
 		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("disk")},
 	}
-	origin := mirror.OriginFor(here.HostID, root)
+	origin := mirror.OriginForRoot(here.HostID, root)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim-uid"},
 		Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
-	origin.Stamp(claim)
+	origin.StampLeaf(claim)
 	s := &volume.Observed{
-		Member: here, Name: "pv-1", Root: root, Claim: claim, Origin: origin, Tenant: "namespace-uid",
+		Member: here, Name: "pv-1", Root: root, LeafClaim: claim, Origin: origin, Tenant: "namespace-uid",
 		Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, ReclaimPolicy: ptr.To(deletes)},
 		Leaf: &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"},
@@ -70,7 +70,7 @@ func seen(change ...func(*volume.Observed)) *volume.Observed {
 
 // stamped gives the leaf PV the stamp and policy Retain.
 func stamped(s *volume.Observed) {
-	if held := desired.StampedLeaf(s); held != nil {
+	if held := desired.StampedLeafVolume(s); held != nil {
 		s.Leaf = held
 	}
 }
@@ -78,7 +78,7 @@ func stamped(s *volume.Observed) {
 // mirrored adds the host PV and binds it to the root.
 func mirrored(s *volume.Observed) {
 	stamped(s)
-	s.Host = hostpv.Mirror(s.Leaf, s.Root, deletes, here)
+	s.Host = hostpv.TranslateVolume(s.Leaf, s.Root, deletes, here)
 	s.Host.UID = "host-uid"
 	s.Host.Status.Phase = corev1.VolumeBound
 	s.Root.Spec.VolumeName = s.Host.Name
@@ -90,7 +90,7 @@ func recreated(s *volume.Observed) {
 	fresh := s.Leaf.DeepCopy()
 	mirrored(s)
 	fresh.UID = "leaf-uid-2"
-	s.Leaf, s.Earlier, s.Host = fresh, []corev1.PersistentVolume{*s.Host}, nil
+	s.Leaf, s.EarlierHosts, s.Host = fresh, []corev1.PersistentVolume{*s.Host}, nil
 }
 
 // released sets the host PV's phase to Released, as the host's PV controller does after the root
@@ -101,14 +101,14 @@ func released(s *volume.Observed) { s.Host.Status.Phase = corev1.VolumeReleased 
 func terminating(s *volume.Observed) { s.Leaf.DeletionTimestamp = &now }
 
 func rootGone(s *volume.Observed)   { s.Root, s.Class = nil, nil }
-func noClaim(s *volume.Observed)    { s.Claim = nil }
+func noClaim(s *volume.Observed)    { s.LeafClaim = nil }
 func noHost(s *volume.Observed)     { s.Host = nil }
 func notStamped(s *volume.Observed) { s.Leaf.Labels, s.Leaf.Annotations = nil, nil }
-func nameTaken(s *volume.Observed)  { s.NameTaken = true }
+func nameTaken(s *volume.Observed)  { s.PlainNameTaken = true }
 
-func suffixTaken(s *volume.Observed) { s.SuffixTaken = true }
+func suffixTaken(s *volume.Observed) { s.SuffixedNameTaken = true }
 
-var suffixed = hostpv.Name("pv-1", here.ClusterID, true)
+var suffixed = hostpv.HostVolumeName("pv-1", here.ClusterID, true)
 
 // dropped removes the root and the leaf claim, and sets the leaf PV's phase to Released.
 func dropped(s *volume.Observed) {
@@ -134,9 +134,9 @@ func askedIn(id string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Successor.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: id} }
 }
 
-func restored(s *volume.Observed) { s.Restored = true }
+func restored(s *volume.Observed) { s.MayBeRestored = true }
 
-func rootLost(s *volume.Observed) { s.RootLost = true }
+func rootLost(s *volume.Observed) { s.RootMayBeLost = true }
 
 func notAllowed(s *volume.Observed) { s.Rules = adopting("pv-2") }
 
@@ -171,7 +171,7 @@ func boundTo(name string) func(*volume.Observed) {
 
 // claimRecreated replaces the leaf claim with another one for the same volume.
 func claimRecreated(s *volume.Observed) {
-	s.Claim.UID, s.Claim.Status.Phase = "leaf-claim-2", corev1.ClaimPending
+	s.LeafClaim.UID, s.LeafClaim.Status.Phase = "leaf-claim-2", corev1.ClaimPending
 	s.Leaf.Status.Phase = corev1.VolumeReleased
 }
 
@@ -180,8 +180,8 @@ func usedAgain(s *volume.Observed) {
 	s.Root.Name, s.Root.UID = "other", "newer-uid"
 	s.Host.Spec.ClaimRef.Name, s.Host.Spec.ClaimRef.UID = s.Root.Name, s.Root.UID
 	claimRecreated(s)
-	s.Claim.Name = s.Root.Name
-	mirror.OriginFor(here.HostID, s.Root).Stamp(s.Claim)
+	s.LeafClaim.Name = s.Root.Name
+	mirror.OriginForRoot(here.HostID, s.Root).StampLeaf(s.LeafClaim)
 }
 
 // boundAgain binds the host PV, after it was freed, to a newer claim with the root's name, while
@@ -211,12 +211,12 @@ type result struct {
 func of(t *testing.T, s *volume.Observed, plan lifecycle.Plan) result {
 	t.Helper()
 	pv, emitted := take(t, s, plan)
-	r := result{Step: plan.By(lifecycle.LeafPV)}
+	r := result{Step: plan.StepOwnedBy(lifecycle.LeafPV)}
 	switch {
 	case pv == nil && r.Step != lifecycle.None:
 		t.Errorf("step %s wrote nothing", r.Step)
 	case pv != nil:
-		origin, _ := mirror.OriginIn(here.HostID, pv)
+		origin, _ := mirror.LeafOriginFromHost(here.HostID, pv)
 		r.Name, r.Policy, r.StampOf = pv.Name, pv.Spec.PersistentVolumeReclaimPolicy, origin.UID
 		r.Finalizer = slices.Equal(pv.Finalizers, []string{v1alpha1.FinalizerLeafVolume})
 		if pv.Spec.ClaimRef != nil {
@@ -280,9 +280,9 @@ func TestNext(t *testing.T) {
 		"root and leaf claim were deleted, but the cache is stale":                                                                 {seen(mirrored, released, leafPolicy(deletes), noClaim), rest},
 		"the claim was just bound: one patch sets the stamp and policy Retain (I2)":                                                {seen(), stamp},
 		"the member's PV controller has not bound the PV yet":                                                                      {seen(leafPhase(corev1.VolumeAvailable)), rest},
-		"the member's PV controller has not bound the claim yet":                                                                   {seen(func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), rest},
+		"the member's PV controller has not bound the claim yet":                                                                   {seen(func(s *volume.Observed) { s.LeafClaim.Status.Phase = corev1.ClaimPending }), rest},
 		"the PV is stamped: the host PV is created, with the root's UID in its claimRef":                                           {seen(stamped), create("pv-1", deletes)},
-		"the PV is stamped, but its name is taken in the host: the host PV gets a suffix (I4)":                                     {seen(stamped, nameTaken), create(hostpv.Name("pv-1", here.ClusterID, true), deletes)},
+		"the PV is stamped, but its name is taken in the host: the host PV gets a suffix (I4)":                                     {seen(stamped, nameTaken), create(hostpv.HostVolumeName("pv-1", here.ClusterID, true), deletes)},
 		"the host's class has policy Retain (I2)":                                                                                  {seen(stamped, func(s *volume.Observed) { s.Class.ReclaimPolicy = ptr.To(retains) }), create("pv-1", retains)},
 		"the host's class does not exist: policy Retain (I2)":                                                                      {seen(stamped, func(s *volume.Observed) { s.Class = nil }), create("pv-1", retains)},
 		"the leaf PV's original policy is Retain (I2)":                                                                             {seen(leafPolicy(retains), stamped), create("pv-1", retains)},
@@ -390,10 +390,10 @@ func TestNext(t *testing.T) {
 		"volume reused by a claim with another name, but the leaf PV still has policy Delete: retained (I2)":     {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
 		"leaf claim re-created, but the leaf PV is being deleted":                                                {seen(mirrored, claimRecreated, terminating), rest},
 		"leaf claim re-created, but the root was deleted, and the cache is stale":                                {seen(mirrored, claimRecreated, released), rest},
-		"leaf claim re-created for another volume":                                                               {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Claim.Spec.VolumeName = "pv-9" }), rest},
+		"leaf claim re-created for another volume":                                                               {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.LeafClaim.Spec.VolumeName = "pv-9" }), rest},
 		"the leaf PV's claimRef names its leaf claim, but the PV is not bound yet":                               {seen(mirrored, leafPhase(corev1.VolumeAvailable)), rest},
 		"the leaf claim is gone, and the cluster is registered under another name: the host PV is updated later": {seen(mirrored, noClaim, registeredAs("old")), rest},
-		"leaf claim re-created, but already being deleted":                                                       {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), rest},
+		"leaf claim re-created, but already being deleted":                                                       {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.LeafClaim.DeletionTimestamp = &now }), rest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := observedOf(t, tc.there)
@@ -404,7 +404,7 @@ func TestNext(t *testing.T) {
 				return
 			}
 			before := copied(s)
-			plan := lifecycle.Next(s)
+			plan := lifecycle.NextPlan(s)
 			got := of(t, s, plan)
 			if tc.want.By != "" {
 				got.Step, got.By = plan.Step, plan.Owner
@@ -449,10 +449,10 @@ func withoutFinalizer(s *volume.Observed) {
 
 func TestAdoptionClearsClusterGone(t *testing.T) {
 	s := observedOf(t, seen(mirrored, withoutFinalizer))
-	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.UpdateHost {
+	if step := lifecycle.NextPlan(s).StepOwnedBy(lifecycle.LeafPV); step != lifecycle.UpdateHost {
 		t.Fatalf("the next step is %q, want UpdateHost", step)
 	}
-	if _, says := desired.CurrentHost(s).Annotations[v1alpha1.AnnotationClusterGone]; says {
+	if _, says := desired.CurrentHostVolume(s).Annotations[v1alpha1.AnnotationClusterGone]; says {
 		t.Error("the host PV still reports that its cluster is deregistered")
 	}
 }
@@ -465,7 +465,7 @@ func TestStampChangesNothingElse(t *testing.T) {
 		s.Leaf.Labels = map[string]string{"zone": "a"}
 		s.Leaf.Finalizers = []string{"kubernetes.io/pv-protection"}
 	}))
-	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.Stamp {
+	if step := lifecycle.NextPlan(s).StepOwnedBy(lifecycle.LeafPV); step != lifecycle.Stamp {
 		t.Fatalf("the next step is %q, want Stamp", step)
 	}
 	want := s.Leaf.DeepCopy()
@@ -473,12 +473,12 @@ func TestStampChangesNothingElse(t *testing.T) {
 	want.Labels = map[string]string{"zone": "a", v1alpha1.LabelHost: here.HostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 	want.Annotations = map[string]string{v1alpha1.AnnotationNamespaceUID: "namespace-uid", "pv.kubernetes.io/provisioned-by": "disk.example.com",
 		v1alpha1.AnnotationReclaimPolicy: string(deletes), v1alpha1.AnnotationRoot: "shop/data", v1alpha1.AnnotationRootUID: "root-uid"}
-	after := desired.StampedLeaf(s)
+	after := desired.StampedLeafVolume(s)
 	if diff := cmp.Diff(want, after, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("leaf PV (-want +got):\n%s", diff)
 	}
 	s.Leaf = after
-	if again := desired.StampedLeaf(s); again != nil {
+	if again := desired.StampedLeafVolume(s); again != nil {
 		t.Errorf("the second stamp differs from the first (I5):\n%s", cmp.Diff(after, again))
 	}
 }
@@ -502,7 +502,7 @@ func TestSuspicious(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := observedOf(t, tc.there)
-			if got := mayBeOrphan(s, lifecycle.Next(s)); got != tc.want {
+			if got := mayBeOrphan(s, lifecycle.NextPlan(s)); got != tc.want {
 				t.Errorf("suspicious: %v", got)
 			}
 		})
@@ -517,7 +517,7 @@ func TestSuspicionEndsWithTheVolume(t *testing.T) {
 	suspicions := r.Orphans.ResetCandidates(here.Registration)
 	reconciled := func(want bool) {
 		t.Helper()
-		if _, err := r.Reconcile(t.Context(), named("pv-1")[0]); err != nil {
+		if _, err := r.Reconcile(t.Context(), requestForVolume("pv-1")[0]); err != nil {
 			t.Fatal(err)
 		}
 		looks := false
@@ -539,5 +539,5 @@ func TestSuspicionEndsWithTheVolume(t *testing.T) {
 
 // adopting returns the rules of a registration whose admin allows a claim to adopt the volume.
 func adopting(volume string) placement.Rules {
-	return placement.RulesOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
+	return placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
 }

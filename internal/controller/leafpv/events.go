@@ -11,48 +11,48 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-func (r *reconciler) eventMirrored(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
+func (r *reconciler) emitVolumeMirrored(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeNormal, v1alpha1.ReasonVolumeMirrored, "Mirror",
 		"member %q has provisioned volume %q", r.Registration, host.Name)
 }
 
-func (r *reconciler) eventUnused(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
+func (r *reconciler) emitVolumeNotUsed(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Mirror", "%s", problem.Message)
 }
 
-func (r *reconciler) eventRecreated(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
+func (r *reconciler) emitVolumeRecreated(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonVolumeRecreated, "Mirror",
 		"Xylem re-created PersistentVolume %q for the volume in member %q, because it was missing from the host. Its policy is Retain. Set it to Delete if the data should be deleted with the claim", host.Name, r.Registration)
 }
 
-func (r *reconciler) eventNotShared(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, backend string) {
+func (r *reconciler) emitVolumeNotShared(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, backend string) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonNotShared, "Mirror",
 		"only Pods in member %q can use volume %q, although backend %q is shared: the volume's handle or attributes are too long or contain unusual characters. Use a class with other parameters if Pods in other members need the volume", r.Registration, host.Name, backend)
 }
 
-func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
+func (r *reconciler) emitVolumeAdopted(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
 		"the claim now uses volume %q in member %q, which belonged to an earlier claim of the same name. The policy of the volume is Retain", host.Name, r.Registration)
 }
 
-// warn reports a problem of an admin's host PV, and returns when to do so again.
-func (r *reconciler) warn(host *corev1.PersistentVolume, problem *mirror.Refusal) time.Duration {
-	due, again := r.news.Due(host.UID, problem.Message)
+// warnOnHostVolume reports a problem of an admin's host PV, and returns when to do so again.
+func (r *reconciler) warnOnHostVolume(host *corev1.PersistentVolume, problem *mirror.Refusal) time.Duration {
+	due, again := r.news.EventDue(host.UID, problem.Message)
 	if due {
 		r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Adopt", "%s", problem.Message)
 	}
 	return again
 }
 
-// eventTaken reports that an admin's host PV has adopted its volume.
-func (r *reconciler) eventTaken(s *volume.Observed) {
-	r.news.Forget(s.Host.UID)
+// emitVolumeTaken reports that an admin's host PV has adopted its volume.
+func (r *reconciler) emitVolumeTaken(s *volume.Observed) {
+	r.news.ForgetState(s.Host.UID)
 	r.Recorder.Eventf(s.Host, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
 		"Xylem adopted volume %q of member %q with the consent of that member's admin. While the volume is in use, its policy in the member is Retain", s.Name, r.Registration)
 }
 
-// eventFulfilled reports on the claim, and on the Pods that use it, that the promise was fulfilled.
-func (r *reconciler) eventFulfilled(s *volume.Observed, host *corev1.PersistentVolume, consumers []corev1.Pod) {
+// emitPromiseFulfilled reports on the claim, and on the Pods that use it, that the promise was fulfilled.
+func (r *reconciler) emitPromiseFulfilled(s *volume.Observed, host *corev1.PersistentVolume, consumers []corev1.Pod) {
 	if s.Root == nil {
 		return
 	}
@@ -69,7 +69,7 @@ func (r *reconciler) eventFulfilled(s *volume.Observed, host *corev1.PersistentV
 
 // eventLastClaimLost reports that the host PV has policy Retain now.
 func (r *reconciler) eventLastClaimLost(s *volume.Observed) {
-	last, _ := s.LastOrigin()
+	last, _ := s.LastOtherOrigin()
 	r.Recorder.Eventf(s.Host, s.Root, corev1.EventTypeWarning, v1alpha1.ReasonLastClaimLost, "Retain",
 		"claim %q may have used volume %q in member %q last, and the host may have lost this claim when the host was restored from a backup: the volume may have newer data than the backup. "+
 			"Xylem has set the reclaim policy of the PersistentVolume to Retain. Check the data before you set the policy to Delete again", last.Root, s.Name, r.Registration)

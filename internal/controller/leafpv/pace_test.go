@@ -48,16 +48,16 @@ func TestHostUpdatesArePaced(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				host := &patches{}
 				r := &reconciler{Link: &member.Link{Member: here, Recorder: events.NewFakeRecorder(10),
-					Root: guarded.NewRoot(host, here.Registration, guarded.HostOnly{})}}
+					HostWriter: guarded.NewHostWriter(host, here.Registration, guarded.HostOnlyGuard{})}}
 				proceed := func(change ...func(*volume.Observed)) time.Duration {
 					t.Helper()
 					s := observedOf(t, seen(change...))
 					s.Host.ResourceVersion = fmt.Sprintf("v%d", host.made)
-					plan := lifecycle.Next(s)
-					if step := plan.By(lifecycle.LeafPV); step != lifecycle.UpdateHost {
+					plan := lifecycle.NextPlan(s)
+					if step := plan.StepOwnedBy(lifecycle.LeafPV); step != lifecycle.UpdateHost {
 						t.Fatalf("the plan is %+v, want UpdateHost", plan)
 					}
-					result, err := r.proceed(t.Context(), s, plan)
+					result, err := r.proceedWithPlan(t.Context(), s, plan)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -17,20 +17,20 @@ import (
 // promised binds the root to a promise that is placed in this member.
 func promised(s *volume.Observed) {
 	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
-	promise := hostpv.PromiseFor(s.Root, s.Class)
+	promise := hostpv.NewPromiseFor(s.Root, s.Class)
 	promise.Status.Phase = corev1.VolumeBound
 	s.Root.Spec.VolumeName = promise.Name
-	s.Promise = hostpv.WithMember(promise, here, nil)
+	s.Promise = hostpv.PromiseWithMember(promise, here, nil)
 }
 
 func scratch(s *volume.Observed) {
 	s.Promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
-	s.Promise.Spec.NodeAffinity = hostpv.PromiseFor(s.Root, hostpv.PromiseClass(s.Promise)).Spec.NodeAffinity
+	s.Promise.Spec.NodeAffinity = hostpv.NewPromiseFor(s.Root, hostpv.ClassOfPromise(s.Promise)).Spec.NodeAffinity
 }
 
 // kept fulfills the promise with the leaf PV.
 func kept(s *volume.Observed) {
-	s.Host = hostpv.Fulfil(s.Promise, s.Leaf, deletes, here)
+	s.Host = hostpv.FulfillPromise(s.Promise, s.Leaf, deletes, here)
 	s.Promise = nil
 }
 
@@ -45,7 +45,7 @@ func reused(s *volume.Observed) { s.Root.Spec.VolumeName, s.Promise = "pvc-mock-
 func lost(s *volume.Observed)   { s.PromiseLost = true }
 
 func madeAgain(s *volume.Observed) {
-	s.Promise = hostpv.WithMember(hostpv.PromiseFor(s.Root, s.Class), here, nil)
+	s.Promise = hostpv.PromiseWithMember(hostpv.NewPromiseFor(s.Root, s.Class), here, nil)
 	s.Promise.Name = s.Root.Spec.VolumeName
 }
 
@@ -59,7 +59,7 @@ func notLabelled(s *volume.Observed) { s.Promise.Labels = nil }
 func keptByOther(s *volume.Observed) {
 	other := s.Leaf.DeepCopy()
 	other.Name, other.UID = "pv-2", "other-uid"
-	s.Promise = hostpv.Fulfil(s.Promise, other, deletes, here)
+	s.Promise = hostpv.FulfillPromise(s.Promise, other, deletes, here)
 }
 
 func TestNextOfPromise(t *testing.T) {
@@ -99,7 +99,7 @@ func TestNextOfPromise(t *testing.T) {
 		"the claim was deleted, and the promise has no member label":                     {seen(promised, stamped, rootGone, notLabelled), "root_pvc DeleteRetained"},
 		"the claim and the leaf claim were deleted, and the promise has no member label": {seen(promised, stamped, rootGone, notLabelled, noClaim), orphan},
 		"the leaf PV is stamped and retained, but being deleted":                         {seen(promised, stamped, terminating), none},
-		"the member's PV controller has not bound the claim yet":                         {seen(promised, stamped, func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), none},
+		"the member's PV controller has not bound the claim yet":                         {seen(promised, stamped, func(s *volume.Observed) { s.LeafClaim.Status.Phase = corev1.ClaimPending }), none},
 		"the leaf claim was lost, and the promise has no member label":                   {seen(promised, stamped, noClaim, notLabelled), none},
 		"the leaf claim was lost, and the leaf PV is being deleted":                      {seen(promised, stamped, noClaim, terminating), none},
 		"the claim is gone, and the leaf PV is being deleted":                            {seen(promised, stamped, rootGone, terminating), none},
@@ -121,7 +121,7 @@ func TestNextOfPromise(t *testing.T) {
 		"a release mark is ignored if the promise is not released when unused":                                              {seen(promised, stamped, kept, releasing), stamp},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := lifecycle.Next(observedOf(t, tc.there))
+			plan := lifecycle.NextPlan(observedOf(t, tc.there))
 			got := none
 			switch by := string(plan.Owner) + " "; {
 			case plan.Owner != lifecycle.LeafPV && tc.want == none:
@@ -143,20 +143,20 @@ func TestFulfil(t *testing.T) {
 	for name, there := range map[string]*volume.Observed{"on claim deletion": seen(promised, stamped), "when unused": seen(promised, scratch, stamped)} {
 		t.Run(name, func(t *testing.T) {
 			s := observedOf(t, there)
-			plan := lifecycle.Next(s)
-			if step := plan.By(lifecycle.LeafPV); step != lifecycle.Fulfil {
+			plan := lifecycle.NextPlan(s)
+			if step := plan.StepOwnedBy(lifecycle.LeafPV); step != lifecycle.Fulfil {
 				t.Fatalf("the next step is %q, want Fulfil", step)
 			}
 			after, _ := take(t, s, plan)
 			if after == nil {
 				t.Fatal("nothing was written, want the fulfilled promise")
 			}
-			cluster, leaf, uid, ours := hostpv.LeafOf(after)
+			cluster, leaf, uid, ours := hostpv.LeafOfHostVolume(after)
 			if !ours || cluster != here.ClusterID || leaf != s.Leaf.Name || uid != s.Leaf.UID {
 				t.Errorf("the promise represents cluster %q, leaf PV %q, UID %q (%t), want the observed leaf PV", cluster, leaf, uid, ours)
 			}
 			there.Host, there.Promise = after, nil
-			if step := lifecycle.Next(observedOf(t, there)).By(lifecycle.LeafPV); step != lifecycle.None {
+			if step := lifecycle.NextPlan(observedOf(t, there)).StepOwnedBy(lifecycle.LeafPV); step != lifecycle.None {
 				t.Errorf("the next step is %q, want none", step)
 			}
 		})

@@ -20,87 +20,87 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
-// imported records on an admin's host PV which leaf PV it represents. Live reads must first prove
+// recordImport records on an admin's host PV which leaf PV it represents. Live reads must first prove
 // that both are unchanged, that no other host PV represents the volume, and that neither the
 // member's claim in claimRef nor the root in the stamp still exists.
-func (r *reconciler) imported(ctx context.Context, s *volume.Observed) error {
-	asks := s.Import()
-	if _, same, err := r.Proof().HostUnchanged(ctx, asks); err != nil || !same {
+func (r *reconciler) recordImport(ctx context.Context, s *volume.Observed) error {
+	asks := s.ImportingHostVolume()
+	if _, same, err := r.NewProver().ProveHostUnchanged(ctx, asks); err != nil || !same {
 		return err
 	}
-	if _, same, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
+	if _, same, err := r.NewProver().ProveLeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		return leaf != nil && leaf.UID == s.UID && leaf.ResourceVersion == s.Leaf.ResourceVersion
 	}); err != nil || !same {
 		return err
 	}
-	key, uid := s.LeafClaimRef()
-	if gone, err := adoption.ClaimGone(ctx, r.Proof(), key, uid); err != nil || !gone {
+	key, uid := s.UnstampedClaimRef()
+	if gone, err := adoption.ProveMemberClaimGone(ctx, r.NewProver(), key, uid); err != nil || !gone {
 		return err
 	}
-	if s.Stamped && s.Stamp.Root.Namespace != "" && s.StampRoot == nil {
-		if _, gone, err := r.Proof().RootGone(ctx, s.Stamp.Root, s.Stamp.UID); err != nil || !gone {
+	if s.LeafStamped && s.Stamp.Root.Namespace != "" && s.StampRoot == nil {
+		if _, gone, err := r.NewProver().ProveRootGone(ctx, s.Stamp.Root, s.Stamp.UID); err != nil || !gone {
 			return err
 		}
 	}
-	if sole, err := adoption.SoleImport(ctx, r.Proof(), asks, s.Name); err != nil || !sole {
+	if sole, err := adoption.ProveSoleImport(ctx, r.NewProver(), asks, s.Name); err != nil || !sole {
 		return err
 	}
-	if _, err := r.Proof().MemberCurrent(ctx); err != nil {
+	if _, err := r.NewProver().ProveMemberCurrent(ctx); err != nil {
 		return err
 	}
-	return r.Root.RecordImport(ctx, actor, asks, s.Leaf, r.Member)
+	return r.HostWriter.RecordVolumeImport(ctx, actor, asks, s.Leaf, r.Member)
 }
 
-// take stamps the leaf PV that an admin's host PV represents.
-func (r *reconciler) take(ctx context.Context, s *volume.Observed) error {
-	if err := r.Leaf.TakeVolume(ctx, actor, s.Leaf, desired.TakenLeaf(s), s.Host); err != nil {
+// takeLeafVolume stamps the leaf PV that an admin's host PV represents.
+func (r *reconciler) takeLeafVolume(ctx context.Context, s *volume.Observed) error {
+	if err := r.MemberWriter.StampImportedVolume(ctx, actor, s.Leaf, desired.TakenLeafVolume(s), s.Host); err != nil {
 		return err
 	}
-	r.eventTaken(s)
+	r.emitVolumeTaken(s)
 	return nil
 }
 
-// reportImports reports, on each admin's host PV that has not adopted the volume yet, why it
+// reportImportProblems reports, on each admin's host PV that has not adopted the volume yet, why it
 // cannot. It returns when to do so again, or 0.
-func (r *reconciler) reportImports(s *volume.Observed) (again time.Duration) {
+func (r *reconciler) reportImportProblems(s *volume.Observed) (again time.Duration) {
 	for i := range s.Imports {
-		if problem := problem.Unimportable(s, &s.Imports[i]); problem != nil {
-			again = route.Sooner(again, r.warn(&s.Imports[i], problem))
+		if problem := problem.WhyImportRefused(s, &s.Imports[i]); problem != nil {
+			again = route.SoonerDelay(again, r.warnOnHostVolume(&s.Imports[i], problem))
 		}
 	}
 	return again
 }
 
-// missing reports on the host PVs that request a leaf PV that does not exist. It returns when to do so
+// reportMissingVolume reports on the host PVs that request a leaf PV that does not exist. It returns when to do so
 // again, or 0.
-func (r *reconciler) missing(ctx context.Context, name string) (again time.Duration, err error) {
-	s, err := observe.For(r.Link, r.Options.Options).OfMissing(ctx, name)
+func (r *reconciler) reportMissingVolume(ctx context.Context, name string) (again time.Duration, err error) {
+	s, err := observe.For(r.Link, r.Options.Options).ObserveMissingVolume(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	return r.reportImports(s), nil
+	return r.reportImportProblems(s), nil
 }
 
-// ofImport enqueues the leaf PV that an admin's host PV requests.
-func (r *reconciler) ofImport(_ context.Context, obj client.Object) []reconcile.Request {
+// importToLeafVolume enqueues the leaf PV that an admin's host PV requests.
+func (r *reconciler) importToLeafVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
 		return nil
 	}
-	leaf, _ := hostpv.ImportOfIn(pv, r.ClusterID)
-	return named(leaf)
+	leaf, _ := hostpv.RequestedImportIn(pv, r.ClusterID)
+	return requestForVolume(leaf)
 }
 
-// ofImportClass enqueues the leaf PVs that admins' host PVs of a class request.
-func (r *reconciler) ofImportClass(ctx context.Context, class client.Object) []reconcile.Request {
-	imports, err := index.ImportsIn(ctx, r.Host, r.ClusterID)
+// classToImportedVolumes enqueues the leaf PVs that admins' host PVs of a class request.
+func (r *reconciler) classToImportedVolumes(ctx context.Context, class client.Object) []reconcile.Request {
+	imports, err := index.ImportsInCluster(ctx, r.Host, r.ClusterID)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the host PVs that admins created", "class", class.GetName())
 	}
 	var found []reconcile.Request
 	for i := range imports {
 		if imports[i].Spec.StorageClassName == class.GetName() {
-			found = append(found, r.ofImport(ctx, &imports[i])...)
+			found = append(found, r.importToLeafVolume(ctx, &imports[i])...)
 		}
 	}
 	return found

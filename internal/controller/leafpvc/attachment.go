@@ -23,55 +23,55 @@ import (
 const attachmentActor = guarded.Actor("leaf-attachment")
 
 // leafVolumeChanged reports whether an update of a leaf PV changes its host or its driver.
-var leafVolumeChanged = route.Of(func(pv *corev1.PersistentVolume) [3]string {
-	return [3]string{string(pv.UID), pv.Labels[v1alpha1.LabelHost], driverOf(pv)}
+var leafVolumeChanged = route.PartChanged(func(pv *corev1.PersistentVolume) [3]string {
+	return [3]string{string(pv.UID), pv.Labels[v1alpha1.LabelHost], csiDriverOf(pv)}
 })
 
-func driverOf(pv *corev1.PersistentVolume) string {
+func csiDriverOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.CSI == nil {
 		return ""
 	}
 	return pv.Spec.CSI.Driver
 }
 
-// ofAttachment enqueues the claim whose volume an attachment names.
-func (r *reconciler) ofAttachment(ctx context.Context, obj client.Object) []reconcile.Request {
+// attachmentToRequests enqueues the claim whose volume an attachment names.
+func (r *reconciler) attachmentToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	a, ok := obj.(*storagev1.VolumeAttachment)
 	if !ok || a.Spec.Source.PersistentVolumeName == nil {
 		return nil
 	}
-	found, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, *a.Spec.Source.PersistentVolumeName)
-	return claimsOf(ctx, found, err)
+	found, err := index.HostVolumesOfLeaf(ctx, r.Host, r.ClusterID, *a.Spec.Source.PersistentVolumeName)
+	return claimRequestsOf(ctx, found, err)
 }
 
-// ofLeafVolume enqueues the claim that uses a leaf PV.
-func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+// leafVolumeToRequests enqueues the claim that uses a leaf PV.
+func (r *reconciler) leafVolumeToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	if obj.GetLabels()[v1alpha1.LabelHost] != r.HostID {
 		return nil
 	}
-	found, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, obj.GetName())
-	return claimsOf(ctx, found, err)
+	found, err := index.HostVolumesOfLeaf(ctx, r.Host, r.ClusterID, obj.GetName())
+	return claimRequestsOf(ctx, found, err)
 }
 
 // withAttached enqueues the claims that have the condition. It is called when attachments can be read, or can no longer
 // be read. The attachments enqueue the other claims.
 func (r *reconciler) withAttached(ctx context.Context, _ string) []reconcile.Request {
-	found, err := index.VolumesIn(ctx, r.Host, r.ClusterID)
-	return slices.DeleteFunc(claimsOf(ctx, found, err), func(request reconcile.Request) bool {
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
+	found, err := index.HostVolumesIn(ctx, r.Host, r.ClusterID)
+	return slices.DeleteFunc(claimRequestsOf(ctx, found, err), func(request reconcile.Request) bool {
+		claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
 		return err == nil && (claim == nil || report.Attached(claim) == nil)
 	})
 }
 
-// claimsOf returns requests for the claims of host PVs.
-func claimsOf(ctx context.Context, volumes []corev1.PersistentVolume, err error) []reconcile.Request {
+// claimRequestsOf returns requests for the claims of host PVs.
+func claimRequestsOf(ctx context.Context, volumes []corev1.PersistentVolume, err error) []reconcile.Request {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the volumes that an event concerns")
 	}
 	var requests []reconcile.Request
 	for i := range volumes {
 		if volumes[i].Spec.ClaimRef != nil {
-			requests = append(requests, reconcile.Request{NamespacedName: hostpv.ClaimKey(&volumes[i])})
+			requests = append(requests, reconcile.Request{NamespacedName: hostpv.ClaimRefKey(&volumes[i])})
 		}
 	}
 	return requests
@@ -92,7 +92,7 @@ func (r *reconciler) reportAttached(ctx context.Context, root *corev1.Persistent
 	if body == nil {
 		return again, nil
 	}
-	if err := r.Root.ApplyStatus(ctx, attachmentActor, root, body); err != nil {
+	if err := r.HostWriter.ApplyStatus(ctx, attachmentActor, root, body); err != nil {
 		return again, err
 	}
 	failed := should.Reason == v1alpha1.ReasonAttachFailed || should.Reason == v1alpha1.ReasonDetachFailed
@@ -109,19 +109,19 @@ func (r *reconciler) observeAttachments(ctx context.Context, root *corev1.Persis
 	if err != nil || pv == nil {
 		return nil, err
 	}
-	cluster, name, uid, ok := hostpv.LeafOf(pv)
-	problem, known := r.Attachments.Problem()
+	cluster, name, uid, ok := hostpv.LeafOfHostVolume(pv)
+	problem, known := r.Attachments.ReadProblem()
 	if !ok || cluster != r.ClusterID || name == "" || !known {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 	}
 	o := &attachments{shown: report.Attached(root), unreadable: problem, member: r.Member, now: r.Clock.Now()}
-	leaf, _, err := index.Leaf[corev1.PersistentVolume](ctx, r.Cache, r.HostID, index.Named(name))
+	leaf, _, err := index.FindStamped[corev1.PersistentVolume](ctx, r.Cache, r.HostID, index.ClusterScopedKey(name))
 	if err != nil {
 		return nil, err
 	}
 	if o.gone = leaf == nil || leaf.UID != uid; !o.gone && problem == nil {
-		o.driver = driverOf(leaf)
-		o.found, err = index.AttachmentsOf(ctx, r.LeafAttachments(), name)
+		o.driver = csiDriverOf(leaf)
+		o.found, err = index.AttachmentsOfVolume(ctx, r.LeafAttachmentCache(), name)
 	}
 	return o, err
 }

@@ -66,7 +66,7 @@ func decideAttached(o attachments) (*report.AttachedCondition, time.Duration) {
 		}
 		return &report.AttachedCondition{Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonDetached, Message: fmt.Sprintf("not attached to any node of member %q: no Pod there needs the volume", o.member.Registration)}, again
 	}
-	s := &report.AttachedCondition{Status: corev1.ConditionFalse, Reason: nodes[0].state.reason(), Message: nodes[0].describe(o.member)}
+	s := &report.AttachedCondition{Status: corev1.ConditionFalse, Reason: nodes[0].state.conditionReason(), Message: nodes[0].describe(o.member)}
 	if nodes[0].state >= detaching {
 		s.Status = corev1.ConditionTrue
 	}
@@ -74,7 +74,7 @@ func decideAttached(o attachments) (*report.AttachedCondition, time.Duration) {
 		s.Message += "; " + n.describe(o.member)
 	}
 	if more := len(nodes) - maxNodesInMessage; more > 0 {
-		s.Message += "; and " + text.Count(more, "other node")
+		s.Message += "; and " + text.CountNoun(more, "other node")
 	}
 	if nodes[0].state <= detachFailed {
 		s.Message += ". Ask the member's admin to check the driver and the node"
@@ -82,19 +82,19 @@ func decideAttached(o attachments) (*report.AttachedCondition, time.Duration) {
 	return s, again
 }
 
-// state is the state of a volume on a node. States are ordered by importance: those for which a
+// attachState is the state of a volume on a node. States are ordered by importance: those for which a
 // Pod waits come first.
-type state int
+type attachState int
 
 const (
-	attachFailed state = iota
+	attachFailed attachState = iota
 	detachFailed
 	attaching
 	detaching // in this state and the next, the volume is attached
 	attached
 )
 
-func (s state) reason() string {
+func (s attachState) conditionReason() string {
 	return [...]string{
 		attachFailed: v1alpha1.ReasonAttachFailed, detachFailed: v1alpha1.ReasonDetachFailed, attaching: v1alpha1.ReasonAttaching,
 		detaching: v1alpha1.ReasonDetaching, attached: v1alpha1.ReasonAttached,
@@ -104,7 +104,7 @@ func (s state) reason() string {
 // nodeState is the state of the volume on one node, according to a VolumeAttachment.
 type nodeState struct {
 	name  string
-	state state
+	state attachState
 	since time.Time
 	// failure is the driver's error.
 	failure string
@@ -177,7 +177,7 @@ func lastStatusWrite(a *storagev1.VolumeAttachment) time.Time {
 
 // describe returns the part of the message about the node.
 func (n nodeState) describe(m mirror.Member) string {
-	name, since := sanitize.Plain(n.name, maxNodeName), metav1.NewTime(n.since).UTC().Format(time.RFC3339)
+	name, since := sanitize.PlainText(n.name, maxNodeName), metav1.NewTime(n.since).UTC().Format(time.RFC3339)
 	switch n.state {
 	case attachFailed:
 		return fmt.Sprintf("member %q cannot attach the volume to node %q: %s", m.Registration, name, driverError(n.failure))
@@ -194,5 +194,5 @@ func (n nodeState) describe(m mirror.Member) string {
 
 // driverError returns a driver's error for a message.
 func driverError(text string) string {
-	return cmp.Or(sanitize.Line(text, maxDriverError), "the driver reports no cause")
+	return cmp.Or(sanitize.PlainLine(text, maxDriverError), "the driver reports no cause")
 }

@@ -44,23 +44,23 @@ type Options struct {
 	Latency *account.ProvisioningLatency
 }
 
-// Setup adds the controller to a member's link.
-func Setup(link *member.Link, o Options) error {
+// SetupWithLink adds the controller to a member's link.
+func SetupWithLink(link *member.Link, o Options) error {
 	r := &reconciler{link, o}
-	o.Latency.Expect(link.Registration)
-	return link.Controller(Name, workers, r,
-		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf, route.Concerning(ofStatus))),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot, ofStatus)),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), hostVolumeChanged)),
-		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(leafVolumeChanged))),
-		link.LeafAttachmentSource(&storagev1.VolumeAttachment{}, r.ofAttachment),
-		link.Attachments.Changes(r.withAttached),
+	o.Latency.CreateSeries(link.Registration)
+	return link.AddController(Name, workers, r,
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, r.boundLeafClaimToRoot, route.ConcernsPredicate(mirroredFieldsChanged))),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.boundRootClaimToRequest, mirroredFieldsChanged)),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, link.OnlyOwnObjects(r.hostVolumeToClaim), hostVolumeChanged)),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolume{}, r.leafVolumeToRequests, route.ConcernsPredicate(leafVolumeChanged))),
+		link.LeafAttachmentSource(&storagev1.VolumeAttachment{}, r.attachmentToRequests),
+		link.Attachments.ProblemChangeSource(r.withAttached),
 	)
 }
 
-// ofStatus reports whether an update of a claim changes its volume, its request, its status, or its
+// mirroredFieldsChanged reports whether an update of a claim changes its volume, its request, its status, or its
 // VolumeAttributesClasses and their recorded host names.
-func ofStatus(before, after client.Object) bool {
+func mirroredFieldsChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || was.UID != is.UID || was.Spec.VolumeName != is.Spec.VolumeName ||
@@ -71,58 +71,58 @@ func ofStatus(before, after client.Object) bool {
 
 // hostVolumeChanged reports whether an update of a host PV changes the leaf PV that it represents, or
 // its claim.
-var hostVolumeChanged = route.Of(func(pv *corev1.PersistentVolume) volume {
-	cluster, leaf, uid, _ := hostpv.LeafOf(pv)
-	return volume{cluster, leaf, uid, ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID}
+var hostVolumeChanged = route.PartChanged(func(pv *corev1.PersistentVolume) volumeIdentity {
+	cluster, leaf, uid, _ := hostpv.LeafOfHostVolume(pv)
+	return volumeIdentity{cluster, leaf, uid, ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID}
 })
 
-type volume struct {
+type volumeIdentity struct {
 	cluster, leaf string
 	uid, claim    types.UID
 }
 
-// ofLeaf enqueues the root of a leaf claim that is Bound. Before that, its status is not
+// boundLeafClaimToRoot enqueues the root of a leaf claim that is Bound. Before that, its status is not
 // mirrored.
-func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler) boundLeafClaimToRoot(ctx context.Context, obj client.Object) []reconcile.Request {
 	leaf, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || leaf.Status.Phase != corev1.ClaimBound {
 		return nil
 	}
-	if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
-		r.Latency.LeafBound(r.Registration, origin.UID)
+	if origin, ours := mirror.LeafOriginFromHost(r.HostID, leaf); ours {
+		r.Latency.RecordLeafBound(r.Registration, origin.UID)
 	}
-	return member.SameKey(ctx, obj)
+	return member.RequestOfSameKey(ctx, obj)
 }
 
-// ofRoot enqueues a root claim that is Bound.
-func (r *reconciler) ofRoot(ctx context.Context, obj client.Object) []reconcile.Request {
+// boundRootClaimToRequest enqueues a root claim that is Bound.
+func (r *reconciler) boundRootClaimToRequest(ctx context.Context, obj client.Object) []reconcile.Request {
 	root, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || root.Status.Phase != corev1.ClaimBound {
 		return nil
 	}
-	if !hostpv.NamesPromise(root.Spec.VolumeName) {
-		r.Latency.HostBound(r.Registration, root.UID)
+	if !hostpv.IsPromiseName(root.Spec.VolumeName) {
+		r.Latency.RecordHostBound(r.Registration, root.UID)
 	}
-	return member.SameKey(ctx, obj)
+	return member.RequestOfSameKey(ctx, obj)
 }
 
-// ofClaimRef enqueues the claim of a host PV, because the PV may reach the cache later than the
+// hostVolumeToClaim enqueues the claim of a host PV, because the PV may reach the cache later than the
 // claim.
-func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler) hostVolumeToClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	if _, _, _, fulfilled := hostpv.LeafOf(pv); fulfilled && hostpv.IsPromise(pv) {
-		r.Latency.HostBound(r.Registration, pv.Spec.ClaimRef.UID)
+	if _, _, _, fulfilled := hostpv.LeafOfHostVolume(pv); fulfilled && hostpv.IsPromise(pv) {
+		r.Latency.RecordHostBound(r.Registration, pv.Spec.ClaimRef.UID)
 	}
-	return []reconcile.Request{{NamespacedName: hostpv.ClaimKey(pv)}}
+	return []reconcile.Request{{NamespacedName: hostpv.ClaimRefKey(pv)}}
 }
 
 // Reconcile updates the status of one root claim: what its leaf reports, and to which nodes its volume is attached. The
 // failure of one does not delay the other.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
+	root, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
 	if err != nil || root == nil {
 		return reconcile.Result{}, err
 	}
@@ -132,50 +132,50 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // mirrorStatus updates the parts of a root claim's status that its leaf reports.
 func (r *reconciler) mirrorStatus(ctx context.Context, root *corev1.PersistentVolumeClaim) error {
-	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(root))
+	leaf, origin, err := index.FindStamped[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(root))
 	if err != nil || leaf == nil || origin.UID != root.UID {
 		return err
 	}
-	if mirrors, err := r.mirrors(ctx, root, leaf); err != nil || !mirrors {
+	if mirrors, err := r.boundToMirrorOfLeaf(ctx, root, leaf); err != nil || !mirrors {
 		return err
 	}
-	want := pvc.TranslateStatus(root, leaf)
-	if err := r.showUnapplied(ctx, root, leaf, &want); err != nil {
+	want := pvc.TranslateClaimStatus(root, leaf)
+	if err := r.showUnappliedChanges(ctx, root, leaf, &want); err != nil {
 		return err
 	}
-	if pvc.StatusCurrent(root, want) {
+	if pvc.IsClaimStatusCurrent(root, want) {
 		return nil
 	}
-	return r.Root.ApplyStatus(ctx, actor, root, pvc.StatusApply(root, want))
+	return r.HostWriter.ApplyStatus(ctx, actor, root, pvc.ClaimStatusApplyBody(root, want))
 }
 
-// showUnapplied shows the changes of a root that root_pvc cannot pass to the leaf claim. The member's
+// showUnappliedChanges shows the changes of a root that root_pvc cannot pass to the leaf claim. The member's
 // resizer does not know about them. root_pvc explains the cause in the condition Placed.
-func (r *reconciler) showUnapplied(ctx context.Context, root, leaf *corev1.PersistentVolumeClaim, want *corev1.PersistentVolumeClaimStatus) error {
-	class, size := pvc.Unapplied(root, leaf)
+func (r *reconciler) showUnappliedChanges(ctx context.Context, root, leaf *corev1.PersistentVolumeClaim, want *corev1.PersistentVolumeClaimStatus) error {
+	class, size := pvc.UnappliedChanges(root, leaf)
 	if size != nil {
 		pvc.ShowUnexpanded(root, want, size)
 	}
 	if class == nil {
 		return nil
 	}
-	there, err := index.Find[storagev1.VolumeAttributesClass](ctx, r.HostLive, index.Named(*root.Spec.VolumeAttributesClassName))
+	there, err := index.FindObject[storagev1.VolumeAttributesClass](ctx, r.HostLive, index.ClusterScopedKey(*root.Spec.VolumeAttributesClassName))
 	if err == nil {
 		pvc.ShowUnmodified(root, want, class, there != nil)
 	}
 	return err
 }
 
-// mirrors reports whether the root is bound to the mirror of the leaf's volume. The status of a
+// boundToMirrorOfLeaf reports whether the root is bound to the mirror of the leaf's volume. The status of a
 // surplus leaf is not mirrored.
-func (r *reconciler) mirrors(ctx context.Context, root, leaf *corev1.PersistentVolumeClaim) (bool, error) {
+func (r *reconciler) boundToMirrorOfLeaf(ctx context.Context, root, leaf *corev1.PersistentVolumeClaim) (bool, error) {
 	if root.Spec.VolumeName == "" || leaf.Spec.VolumeName == "" || root.Status.Phase != corev1.ClaimBound || leaf.Status.Phase != corev1.ClaimBound {
 		return false, nil
 	}
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(root.Spec.VolumeName))
+	pv, err := index.FindObject[corev1.PersistentVolume](ctx, r.Host, index.ClusterScopedKey(root.Spec.VolumeName))
 	if err != nil || pv == nil {
 		return false, err
 	}
-	cluster, leafName, _, ok := hostpv.LeafOf(pv)
+	cluster, leafName, _, ok := hostpv.LeafOfHostVolume(pv)
 	return ok && cluster == r.ClusterID && leafName == leaf.Spec.VolumeName, nil
 }

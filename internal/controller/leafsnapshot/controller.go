@@ -31,7 +31,7 @@ const (
 type reconciler struct {
 	*member.Link
 	Options
-	news *news.News // about the contents' problems, by UID
+	news *news.StateMemory // about the contents' problems, by UID
 }
 
 // Options contains what the controllers of all members share.
@@ -48,61 +48,61 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	return link.Controller(Name, workers, &reconciler{link, o, news.New(link.Clock)}, observe.Observer{Link: link}.Sources()...)
+	return link.AddController(Name, workers, &reconciler{link, o, news.New(link.Clock)}, observe.Observer{Link: link}.EventSources()...)
 }
 
 // Reconcile takes the next step for one snapshot, or reports its state.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.Observer{Link: r.Link, SilentAfter: r.SilentAfter}.OfContent(ctx, request.Name)
+	s, err := observe.Observer{Link: r.Link, SilentAfter: r.SilentAfter}.ObserveContent(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if s == nil {
-		if len(r.Orphans.Snapshots(r.Registration).Found) > 0 {
-			r.Orphans.RequestAccount(r.Registration) // one of the orphans may be gone
+		if len(r.Orphans.OrphanedSnapshots(r.Registration).Found) > 0 {
+			r.Orphans.RequestInventory(r.Registration) // one of the orphans may be gone
 		}
 		return reconcile.Result{}, nil
 	}
-	plan := lifecycle.Next(s)
-	if s.Host == nil && plan.By(lifecycle.LeafSnapshot) == lifecycle.None && plan.Phase == lifecycle.Orphaned {
-		r.Orphans.RequestAccount(r.Registration)
+	plan := lifecycle.NextPlan(s)
+	if s.Host == nil && plan.StepOwnedBy(lifecycle.LeafSnapshot) == lifecycle.None && plan.Phase == lifecycle.Orphaned {
+		r.Orphans.RequestInventory(r.Registration)
 	}
-	if step := plan.By(lifecycle.LeafSnapshot); step != lifecycle.None {
-		return reconcile.Result{}, r.act(ctx, s, step)
+	if step := plan.StepOwnedBy(lifecycle.LeafSnapshot); step != lifecycle.None {
+		return reconcile.Result{}, r.executeStep(ctx, s, step)
 	}
-	again, err := r.report(ctx, s, plan)
+	again, err := r.reportSnapshotState(ctx, s, plan)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: route.Sooner(again, s.SilentIn)}, nil
+	return reconcile.Result{RequeueAfter: route.SoonerDelay(again, s.SilenceDueIn)}, nil
 }
 
-// act takes a step of this controller.
-func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
+// executeStep takes a step of this controller.
+func (r *reconciler) executeStep(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
 	switch step {
 	case lifecycle.Secure:
-		return r.Leaf.PatchContent(ctx, actor, s.Content, s.SecuredContent(), s.Leaf, s.Host)
+		return r.MemberWriter.PatchLeafContent(ctx, actor, s.Content, s.SecuredContent(), s.Leaf, s.Host)
 	case lifecycle.RecordContent:
-		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.RecordContent(s.Host, s.Content))
+		return r.HostWriter.PatchHostContent(ctx, actor, s.Host, mirrorsnapshot.RecordLeafContent(s.Host, s.Content))
 	default:
 		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 
-// report writes the status of the host content unless host_snapshot owns it. While there is a problem, it
+// reportSnapshotState writes the status of the host content unless host_snapshot owns it. While there is a problem, it
 // emits an event on the VolumeSnapshot again and again, and returns when the next one is due: the host's
 // snapshot-controller does not copy the status to a VolumeSnapshot that was ready before.
-func (r *reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
+func (r *reconciler) reportSnapshotState(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
 	if s.Host == nil || plan.Owner == lifecycle.HostSnapshot || plan.Step != lifecycle.None && s.Content == nil {
 		if s.Host != nil {
-			r.news.Forget(s.Host.UID)
+			r.news.ForgetState(s.Host.UID)
 		}
 		return 0, nil
 	}
-	if status := s.Status(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {
-		if err := r.Root.PatchContentStatus(ctx, actor, s.Host, status); err != nil {
+	if status := s.DesiredHostStatus(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {
+		if err := r.HostWriter.PatchHostContentStatus(ctx, actor, s.Host, status); err != nil {
 			return 0, err
 		}
 	}
-	return s.Announce(r.Recorder, r.news, plan.Report), nil
+	return s.EmitProblemEvent(r.Recorder, r.news, plan.Report), nil
 }

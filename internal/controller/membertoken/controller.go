@@ -26,42 +26,42 @@ const (
 
 	actor = guarded.Actor("member-token")
 
-	// DefaultAfter is the share of a token's lifetime after which it is renewed. With jitter, a
+	// DefaultRenewAfter is the share of a token's lifetime after which it is renewed. With jitter, a
 	// renewal is due after roughly a third to a half of the lifetime. The rest is left for retries.
-	DefaultAfter = 0.35
-	// MaxAfter is the maximum of Options.After. It leaves time for retries even with the maximum
+	DefaultRenewAfter = 0.35
+	// MaxRenewAfter is the maximum of Options.RenewAfter. It leaves time for retries even with the maximum
 	// jitter.
-	MaxAfter = 0.6
+	MaxRenewAfter = 0.6
 
-	// look is the interval at which the cached Secret is checked.
-	look = 20 * time.Second
-	// soon is the delay of the next check while the Link does not use the Secret's token yet.
-	soon = time.Second
-	// firstRetry and lastRetry bound the backoff after failures.
-	firstRetry = 10 * time.Second
-	lastRetry  = 5 * time.Minute
-	// callTimeout is the timeout of a renewal.
-	callTimeout = 30 * time.Second
+	// checkInterval is the interval at which the cached Secret is checked.
+	checkInterval = 20 * time.Second
+	// recheckDelay is the delay of the next check while the Link does not use the Secret's token yet.
+	recheckDelay = time.Second
+	// minRetryDelay and maxRetryDelay bound the backoff after failures.
+	minRetryDelay = 10 * time.Second
+	maxRetryDelay  = 5 * time.Minute
+	// renewalTimeout is the timeout of a renewal.
+	renewalTimeout = 30 * time.Second
 )
 
-// errChanged means that the registration's Secret has changed since it was read.
-var errChanged = errors.New("the Secret has changed")
+// errSecretChanged means that the registration's Secret has changed since it was read.
+var errSecretChanged = errors.New("the Secret has changed")
 
 // Credentials reads, requests and verifies the token of a Link, and reports on its renewal.
 type Credentials interface {
-	Token() string
+	CurrentToken() string
 	Now() time.Time
-	Request(ctx context.Context, by guarded.Actor, of access.Token, lifetime time.Duration) (string, error)
-	Verify(ctx context.Context, of access.Token, token string) error
-	Report(renewal *member.TokenRenewal)
+	RequestToken(ctx context.Context, by guarded.Actor, of access.AccountToken, lifetime time.Duration) (string, error)
+	VerifyToken(ctx context.Context, of access.AccountToken, token string) error
+	ReportRenewal(renewal *member.TokenRenewal)
 }
 
 // Options configures the controller.
 type Options struct {
 	// Namespace is the namespace of the Secrets.
 	Namespace string
-	// After is the share of a token's lifetime after which it is renewed.
-	After float64
+	// RenewAfter is the share of a token's lifetime after which it is renewed.
+	RenewAfter float64
 }
 
 // renewer renews one member's token.
@@ -70,11 +70,11 @@ type renewer struct {
 	options      Options
 	credentials  Credentials
 	cached, live client.Reader
-	root         *guarded.Root
+	root         *guarded.HostWriter
 	recorder     events.EventRecorder
 	clock        clock.Clock
 	backoff      wait.Backoff
-	trouble      string
+	reportedTrouble      string
 }
 
 // +kubebuilder:rbac:groups="",resources=secrets,namespace=xylem-system,verbs=list;watch;patch
@@ -83,18 +83,18 @@ type renewer struct {
 func Setup(link *member.Link, o Options) error {
 	r := &renewer{
 		registration: link.Registration, options: o, credentials: link.Credentials,
-		cached: link.Host, live: link.HostLive, root: link.Root, recorder: link.Recorder, clock: clock.RealClock{},
-		backoff: newBackoff(),
+		cached: link.Host, live: link.HostLive, root: link.HostWriter, recorder: link.Recorder, clock: clock.RealClock{},
+		backoff: newRenewalBackoff(),
 	}
-	link.Run(r.run)
+	link.AddRunnable(r.renewUntilDone)
 	return nil
 }
 
-func newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 0.2, Steps: 6, Cap: lastRetry}
+func newRenewalBackoff() wait.Backoff {
+	return wait.Backoff{Duration: minRetryDelay, Factor: 2, Jitter: 0.2, Steps: 6, Cap: maxRetryDelay}
 }
 
-func (r *renewer) run(ctx context.Context) error {
+func (r *renewer) renewUntilDone(ctx context.Context) error {
 	for {
 		pause := r.checkToken(ctx)
 		select {
@@ -109,118 +109,118 @@ func (r *renewer) run(ctx context.Context) error {
 func (r *renewer) checkToken(ctx context.Context) time.Duration {
 	// Read from the cache first. If a renewal is due, read live, because the cache may not contain the
 	// last write yet.
-	seen, err := r.observe(ctx, r.cached)
-	if _, is := decide(seen.observed).(renew); is && err == nil {
-		seen, err = r.observe(ctx, r.live)
+	seen, err := r.observeToken(ctx, r.cached)
+	if _, is := decideRenewal(seen.observed).(renewNow); is && err == nil {
+		seen, err = r.observeToken(ctx, r.live)
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not check whether the token is due for renewal", "cluster", r.registration)
-		return look
+		return checkInterval
 	}
-	switch d := decide(seen.observed).(type) {
-	case refuse:
-		r.failed(seen, fmt.Sprintf("Xylem cannot renew the token in Secret %q: %s", seen.secret.Name, d.why))
-	case follow:
-		return soon
-	case hold:
-		r.well()
-		return min(d.left, look)
-	case renew:
-		return r.renew(ctx, seen, d)
+	switch d := decideRenewal(seen.observed).(type) {
+	case refuseRenewal:
+		r.reportFailure(seen, fmt.Sprintf("Xylem cannot renew the token in Secret %q: %s", seen.secret.Name, d.why))
+	case awaitLink:
+		return recheckDelay
+	case awaitDueTime:
+		r.reportHealthy()
+		return min(d.left, checkInterval)
+	case renewNow:
+		return r.renewToken(ctx, seen, d)
 	default:
-		r.trouble = ""
-		r.credentials.Report(nil)
+		r.reportedTrouble = ""
+		r.credentials.ReportRenewal(nil)
 	}
-	return look
+	return checkInterval
 }
 
-// sight contains what observe has read for a registration.
-type sight struct {
+// tokenObservation contains what observe has read for a registration.
+type tokenObservation struct {
 	observed
 	registered *v1alpha1.ClusterRegistration
 }
 
-func (r *renewer) observe(ctx context.Context, from client.Reader) (sight, error) {
-	seen := sight{registered: &v1alpha1.ClusterRegistration{}}
+func (r *renewer) observeToken(ctx context.Context, from client.Reader) (tokenObservation, error) {
+	seen := tokenObservation{registered: &v1alpha1.ClusterRegistration{}}
 	if err := from.Get(ctx, client.ObjectKey{Name: r.registration}, seen.registered); err != nil {
-		return sight{}, client.IgnoreNotFound(err) // the link is about to end
+		return tokenObservation{}, client.IgnoreNotFound(err) // the link is about to end
 	}
 	var secret corev1.Secret
 	err := from.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: seen.registered.Spec.KubeconfigSecretRef.Name}, &secret)
 	if client.IgnoreNotFound(err) != nil {
-		return sight{}, fmt.Errorf("read the Secret of registration %s: %w", r.registration, err)
+		return tokenObservation{}, fmt.Errorf("read the Secret of registration %s: %w", r.registration, err)
 	}
 	if err == nil {
 		seen.secret = &secret
 	}
-	seen.registration, seen.using = r.registration, r.credentials.Token()
-	seen.now, seen.after = r.credentials.Now(), r.options.After
+	seen.registration, seen.tokenInUse = r.registration, r.credentials.CurrentToken()
+	seen.now, seen.renewAfter = r.credentials.Now(), r.options.RenewAfter
 	return seen, nil
 }
 
-func (r *renewer) renew(ctx context.Context, seen sight, d renew) time.Duration {
-	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+func (r *renewer) renewToken(ctx context.Context, seen tokenObservation, d renewNow) time.Duration {
+	callCtx, cancel := context.WithTimeout(ctx, renewalTimeout)
 	defer cancel()
-	expires, err := r.replace(callCtx, seen.secret, d)
+	expires, err := r.replaceToken(callCtx, seen.secret, d)
 	switch {
 	case err == nil:
-		r.well()
-		r.eventRenewed(seen, expires)
-		return soon
-	case ctx.Err() != nil, errors.Is(err, errChanged), errors.Is(err, guarded.ErrFenced):
-		return soon // read the Secret again, or the link is about to end
+		r.reportHealthy()
+		r.emitTokenRenewed(seen, expires)
+		return recheckDelay
+	case ctx.Err() != nil, errors.Is(err, errSecretChanged), errors.Is(err, guarded.ErrFenced):
+		return recheckDelay // read the Secret again, or the link is about to end
 	}
-	r.failed(seen, fmt.Sprintf("Xylem could not renew the token, which is valid until %s: %s", d.token.Expires.UTC().Format(time.RFC3339), reason(err)))
+	r.reportFailure(seen, fmt.Sprintf("Xylem could not renew the token, which is valid until %s: %s", d.token.Expires.UTC().Format(time.RFC3339), describeFailure(err)))
 	return r.backoff.Step()
 }
 
-// replace requests a token, verifies it, and writes it to the Secret, if the Secret has not
+// replaceToken requests a token, verifies it, and writes it to the Secret, if the Secret has not
 // changed.
-func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (time.Time, error) {
-	token, err := r.credentials.Request(ctx, actor, d.token, d.lifetime)
+func (r *renewer) replaceToken(ctx context.Context, secret *corev1.Secret, d renewNow) (time.Time, error) {
+	token, err := r.credentials.RequestToken(ctx, actor, d.token, d.lifetime)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := r.credentials.Verify(ctx, d.token, token); err != nil {
+	if err := r.credentials.VerifyToken(ctx, d.token, token); err != nil {
 		return time.Time{}, err
 	}
-	claims, _ := access.ParseToken(token)
-	if err := lasting(r.registration, claims, d.token, r.credentials.Now(), r.options.After); err != nil {
+	claims, _ := access.ParseAccountToken(token)
+	if err := validateNewToken(r.registration, claims, d.token, r.credentials.Now(), r.options.RenewAfter); err != nil {
 		return time.Time{}, err
 	}
-	kubeconfig, err := access.WithToken(secret.Data[v1alpha1.KubeconfigKey], token)
+	kubeconfig, err := access.KubeconfigWithToken(secret.Data[v1alpha1.KubeconfigKey], token)
 	if err != nil {
 		return time.Time{}, err
 	}
 	after := secret.DeepCopy()
 	after.Data[v1alpha1.KubeconfigKey] = kubeconfig
-	switch err := r.root.Patch(ctx, actor, secret, after); {
+	switch err := r.root.PatchOwned(ctx, actor, secret, after); {
 	case apierrors.IsConflict(err):
-		return time.Time{}, errChanged
+		return time.Time{}, errSecretChanged
 	case err != nil:
 		return time.Time{}, err
 	}
 	return claims.Expires, nil
 }
 
-// reason returns the message for a failure, and what to do about it, if known.
-func reason(err error) string {
-	var p *access.Problem
+// describeFailure returns the message for a failure, and what to do about it, if known.
+func describeFailure(err error) string {
+	var p *access.ConnectionProblem
 	if errors.As(err, &p) && p.Reason == v1alpha1.ReasonForbidden {
 		return p.Message + ". Apply config/member in the member again, or run `kubectl xylem register` for this registration again"
 	}
 	return err.Error()
 }
 
-func (r *renewer) well() {
-	r.trouble, r.backoff = "", newBackoff()
-	r.credentials.Report(&member.TokenRenewal{})
+func (r *renewer) reportHealthy() {
+	r.reportedTrouble, r.backoff = "", newRenewalBackoff()
+	r.credentials.ReportRenewal(&member.TokenRenewal{})
 }
 
-func (r *renewer) failed(seen sight, trouble string) {
-	if trouble != r.trouble {
-		r.trouble = trouble
-		r.eventNotRenewed(seen, trouble)
+func (r *renewer) reportFailure(seen tokenObservation, trouble string) {
+	if trouble != r.reportedTrouble {
+		r.reportedTrouble = trouble
+		r.emitTokenNotRenewed(seen, trouble)
 	}
-	r.credentials.Report(&member.TokenRenewal{Trouble: trouble})
+	r.credentials.ReportRenewal(&member.TokenRenewal{FailureCause: trouble})
 }

@@ -12,94 +12,94 @@ import (
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
-// jitter is the maximum delay of a renewal, as a fraction of the time until it is due. It
+// maxJitter is the maximum delay of a renewal, as a fraction of the time until it is due. It
 // keeps the tokens of all members from being renewed at the same time.
-const jitter = 0.4
+const maxJitter = 0.4
 
 // observed is the input of decide.
 type observed struct {
 	registration string
 	// secret is the registration's Secret, or nil if it does not exist.
 	secret *corev1.Secret
-	// using is the token that the Link uses.
-	using string
+	// tokenInUse is the token that the Link uses.
+	tokenInUse string
 	// now is the current time according to the member's clock.
 	now time.Time
-	// after is the share of a token's lifetime after which it is renewed.
-	after float64
+	// renewAfter is the share of a token's lifetime after which it is renewed.
+	renewAfter float64
 }
 
 // decision is the next step, one of the types below.
-type decision interface{ decision() }
+type decision interface{ isDecision() }
 
 type (
-	// leave means that the Secret does not request renewal.
-	leave struct{}
-	// refuse means that the requested renewal is not possible.
-	refuse struct{ why string }
-	// follow means that the Link must first start to use the Secret's token.
-	follow struct{}
-	// hold means that the renewal is not due yet. left is the time until then.
-	hold struct{ left time.Duration }
-	// renew means that the renewal is due.
-	renew struct {
-		token    access.Token
+	// ignoreSecret means that the Secret does not request renewal.
+	ignoreSecret struct{}
+	// refuseRenewal means that the requested renewal is not possible.
+	refuseRenewal struct{ why string }
+	// awaitLink means that the Link must first start to use the Secret's token.
+	awaitLink struct{}
+	// awaitDueTime means that the renewal is not due yet. left is the time until then.
+	awaitDueTime struct{ left time.Duration }
+	// renewNow means that the renewal is due.
+	renewNow struct {
+		token    access.AccountToken
 		lifetime time.Duration
 	}
 )
 
-func (leave) decision()  {}
-func (refuse) decision() {}
-func (follow) decision() {}
-func (hold) decision()   {}
-func (renew) decision()  {}
+func (ignoreSecret) isDecision()  {}
+func (refuseRenewal) isDecision() {}
+func (awaitLink) isDecision() {}
+func (awaitDueTime) isDecision()   {}
+func (renewNow) isDecision()  {}
 
-func decide(o observed) decision {
+func decideRenewal(o observed) decision {
 	if o.secret == nil {
-		return leave{}
+		return ignoreSecret{}
 	}
 	asked, ok := o.secret.Annotations[v1alpha1.AnnotationTokenLifetime]
 	if !ok {
-		return leave{}
+		return ignoreSecret{}
 	}
 	lifetime, err := time.ParseDuration(asked)
 	if err != nil || lifetime < time.Second {
-		return refuse{fmt.Sprintf("the Secret's annotation %s=%s is not a valid duration. Use a duration such as 24h", v1alpha1.AnnotationTokenLifetime, asked)}
+		return refuseRenewal{fmt.Sprintf("the Secret's annotation %s=%s is not a valid duration. Use a duration such as 24h", v1alpha1.AnnotationTokenLifetime, asked)}
 	}
 	if o.secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
-		return refuse{fmt.Sprintf("the Secret lacks the label %s=%s, without which the manager does not write to it. Add the label, or run `kubectl xylem register` again", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
+		return refuseRenewal{fmt.Sprintf("the Secret lacks the label %s=%s, without which the manager does not write to it. Add the label, or run `kubectl xylem register` again", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
 	}
-	raw := access.TokenOf(o.secret.Data[v1alpha1.KubeconfigKey])
-	if raw != o.using {
-		return follow{}
+	raw := access.KubeconfigToken(o.secret.Data[v1alpha1.KubeconfigKey])
+	if raw != o.tokenInUse {
+		return awaitLink{}
 	}
-	token, ok := access.ParseToken(raw)
+	token, ok := access.ParseAccountToken(raw)
 	if !ok {
-		return refuse{"the kubeconfig does not contain a service account token that expires. Run `kubectl xylem register` again"}
+		return refuseRenewal{"the kubeconfig does not contain a service account token that expires. Run `kubectl xylem register` again"}
 	}
-	if left := due(o.registration, token, o.after).Sub(o.now); left > 0 {
-		return hold{left}
+	if left := renewalDue(o.registration, token, o.renewAfter).Sub(o.now); left > 0 {
+		return awaitDueTime{left}
 	}
-	return renew{token: token, lifetime: lifetime}
+	return renewNow{token: token, lifetime: lifetime}
 }
 
-// due returns when a token's renewal is due: after a share of its lifetime, plus jitter. The jitter
+// renewalDue returns when a token's renewal is due: after a share of its lifetime, plus jitter. The jitter
 // is deterministic.
-func due(registration string, token access.Token, after float64) time.Time {
+func renewalDue(registration string, token access.AccountToken, after float64) time.Time {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(registration + strconv.FormatInt(token.Expires.Unix(), 10))) // Write never fails
-	share := after * (1 + jitter*float64(h.Sum32())/(1<<32))
+	share := after * (1 + maxJitter*float64(h.Sum32())/(1<<32))
 	return token.Issued.Add(time.Duration(share * float64(token.Expires.Sub(token.Issued))))
 }
 
-// lasting returns an error if the new token does not last longer, or is already due for renewal.
+// validateNewToken returns an error if the new token does not last longer, or is already due for renewal.
 // The member controls the times in the token and its own clock, and could otherwise make the
 // manager renew the token continuously.
-func lasting(registration string, token, before access.Token, now time.Time, after float64) error {
+func validateNewToken(registration string, token, before access.AccountToken, now time.Time, after float64) error {
 	if !token.Expires.After(before.Expires) {
 		return fmt.Errorf("the member issued a token that does not expire later than the current one: the new token expires at %s", token.Expires.UTC().Format(time.RFC3339))
 	}
-	if !due(registration, token, after).After(now) {
+	if !renewalDue(registration, token, after).After(now) {
 		return fmt.Errorf("the member issued a token that is already due for renewal: the token is valid from %s to %s, and the member's clock shows %s",
 			token.Issued.UTC().Format(time.RFC3339), token.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}

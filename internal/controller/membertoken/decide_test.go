@@ -41,7 +41,7 @@ func secret(raw string, change ...func(*corev1.Secret)) *corev1.Secret {
 
 func TestDecide(t *testing.T) {
 	fresh := token(day)
-	said, ok := access.ParseToken(fresh)
+	said, ok := access.ParseAccountToken(fresh)
 	if !ok {
 		t.Fatal("not a token")
 	}
@@ -51,21 +51,21 @@ func TestDecide(t *testing.T) {
 		after  time.Duration // since the token was issued
 		want   decision
 	}{
-		"the Secret does not exist":                      {nil, fresh, 0, leave{}},
-		"the Secret does not request renewal":            {secret(fresh, func(s *corev1.Secret) { s.Annotations = nil }), fresh, 20 * time.Hour, leave{}},
-		"the token is fresh":                             {secret(fresh), fresh, time.Hour, hold{due("cluster38", said, 0.5).Sub(issued.Add(time.Hour))}},
-		"the token is due for renewal":                   {secret(fresh), fresh, 17 * time.Hour, renew{said, day}},
-		"the token has expired":                          {secret(fresh), fresh, 2 * day, renew{said, day}},
-		"the link uses another token":                    {secret(fresh), token(2 * day), 17 * time.Hour, follow{}},
-		"the kubeconfig contains a certificate":          {secret(""), "", 0, refuse{}},
-		"the kubeconfig contains an opaque token":        {secret("abc"), "abc", 0, refuse{}},
-		"the requested lifetime is not a valid duration": {secret(fresh, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationTokenLifetime] = "soon" }), fresh, 0, refuse{}},
-		"the Secret is foreign":                          {secret(fresh, func(s *corev1.Secret) { s.Labels = nil }), fresh, 0, refuse{}},
+		"the Secret does not exist":                      {nil, fresh, 0, ignoreSecret{}},
+		"the Secret does not request renewal":            {secret(fresh, func(s *corev1.Secret) { s.Annotations = nil }), fresh, 20 * time.Hour, ignoreSecret{}},
+		"the token is fresh":                             {secret(fresh), fresh, time.Hour, awaitDueTime{renewalDue("cluster38", said, 0.5).Sub(issued.Add(time.Hour))}},
+		"the token is due for renewal":                   {secret(fresh), fresh, 17 * time.Hour, renewNow{said, day}},
+		"the token has expired":                          {secret(fresh), fresh, 2 * day, renewNow{said, day}},
+		"the link uses another token":                    {secret(fresh), token(2 * day), 17 * time.Hour, awaitLink{}},
+		"the kubeconfig contains a certificate":          {secret(""), "", 0, refuseRenewal{}},
+		"the kubeconfig contains an opaque token":        {secret("abc"), "abc", 0, refuseRenewal{}},
+		"the requested lifetime is not a valid duration": {secret(fresh, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationTokenLifetime] = "soon" }), fresh, 0, refuseRenewal{}},
+		"the Secret is foreign":                          {secret(fresh, func(s *corev1.Secret) { s.Labels = nil }), fresh, 0, refuseRenewal{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(observed{registration: "cluster38", secret: tc.secret, using: tc.using, now: issued.Add(tc.after), after: 0.5})
-			if r, is := got.(refuse); is && r.why != "" {
-				got = refuse{}
+			got := decideRenewal(observed{registration: "cluster38", secret: tc.secret, tokenInUse: tc.using, now: issued.Add(tc.after), renewAfter: 0.5})
+			if r, is := got.(refuseRenewal); is && r.why != "" {
+				got = refuseRenewal{}
 			}
 			if !reflect.DeepEqual(got, tc.want) {
 				t.Errorf("got %#v, want %#v", got, tc.want)
@@ -80,13 +80,13 @@ func TestDue(t *testing.T) {
 	for _, life := range []time.Duration{10 * time.Minute, day, 365 * day} {
 		at := map[time.Time]bool{}
 		for i := range 50 {
-			said := access.Token{Issued: issued, Expires: issued.Add(life)}
+			said := access.AccountToken{Issued: issued, Expires: issued.Add(life)}
 			name := fmt.Sprintf("cluster%d", i)
-			when := due(name, said, DefaultAfter)
+			when := renewalDue(name, said, DefaultRenewAfter)
 			if share := float64(when.Sub(issued)) / float64(life); share < 0.35 || share > 0.491 {
 				t.Errorf("%s, whose token has a lifetime of %s, is due after a share of %v", name, life, share)
 			}
-			if again := due(name, said, DefaultAfter); again != when {
+			if again := renewalDue(name, said, DefaultRenewAfter); again != when {
 				t.Errorf("%s is due at %s, then at %s", name, when, again)
 			}
 			at[when] = true
@@ -99,12 +99,12 @@ func TestDue(t *testing.T) {
 
 // A member that reports wrong times cannot make the manager renew its token continuously.
 func TestLasting(t *testing.T) {
-	at := func(from, to time.Duration) access.Token {
-		return access.Token{Issued: issued.Add(from), Expires: issued.Add(to)}
+	at := func(from, to time.Duration) access.AccountToken {
+		return access.AccountToken{Issued: issued.Add(from), Expires: issued.Add(to)}
 	}
 	before, now := at(0, day), issued.Add(12*time.Hour)
 	for name, tc := range map[string]struct {
-		token access.Token
+		token access.AccountToken
 		now   time.Time
 		want  bool
 	}{
@@ -115,7 +115,7 @@ func TestLasting(t *testing.T) {
 		"the member's clock is far ahead":                                          {at(12*time.Hour, 36*time.Hour), now.Add(365 * day), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := lasting("cluster38", tc.token, before, tc.now, DefaultAfter); (err == nil) != tc.want {
+			if err := validateNewToken("cluster38", tc.token, before, tc.now, DefaultRenewAfter); (err == nil) != tc.want {
 				t.Errorf("lasting() = %v, want no error: %t", err, tc.want)
 			}
 		})

@@ -23,20 +23,20 @@ type conflicting struct {
 	reported *member.TokenRenewal
 }
 
-func (*conflicting) Request(context.Context, guarded.Actor, access.Token, time.Duration) (string, error) {
+func (*conflicting) RequestToken(context.Context, guarded.Actor, access.AccountToken, time.Duration) (string, error) {
 	return "", apierrors.NewConflict(schema.GroupResource{Resource: "serviceaccounts"}, "xylem", nil)
 }
 
-func (c *conflicting) Report(renewal *member.TokenRenewal) { c.reported = renewal }
+func (c *conflicting) ReportRenewal(renewal *member.TokenRenewal) { c.reported = renewal }
 
 func TestConflictInMemberIsReported(t *testing.T) {
 	c := &conflicting{}
-	r := &renewer{credentials: c, recorder: events.NewFakeRecorder(1), backoff: newBackoff()}
-	pause := r.renew(t.Context(), sight{observed: observed{secret: &corev1.Secret{}}, registered: &v1alpha1.ClusterRegistration{}}, renew{lifetime: time.Hour})
-	if pause < firstRetry {
-		t.Errorf("the next attempt is after %s, want at least %s", pause, firstRetry)
+	r := &renewer{credentials: c, recorder: events.NewFakeRecorder(1), backoff: newRenewalBackoff()}
+	pause := r.renewToken(t.Context(), tokenObservation{observed: observed{secret: &corev1.Secret{}}, registered: &v1alpha1.ClusterRegistration{}}, renewNow{lifetime: time.Hour})
+	if pause < minRetryDelay {
+		t.Errorf("the next attempt is after %s, want at least %s", pause, minRetryDelay)
 	}
-	if c.reported == nil || c.reported.Trouble == "" {
+	if c.reported == nil || c.reported.FailureCause == "" {
 		t.Error("the failed renewal is not reported")
 	}
 }

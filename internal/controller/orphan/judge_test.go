@@ -34,20 +34,20 @@ func root(uid types.UID, placed, volume string) *corev1.PersistentVolumeClaim {
 }
 
 func TestJudge(t *testing.T) {
-	stamped := volume{name: "pv-1", uid: "leaf-uid", origin: made, stamped: true}
-	bare := volume{name: "pv-1", uid: "leaf-uid", origin: made}
-	late := volume{name: "pv-1", uid: "leaf-uid", origin: mirror.Origin{HostID: here.HostID, Root: key}, withdrawn: true}
-	bound := mirrorOf{name: "pv-1", claim: "root-uid"}
-	released := mirrorOf{name: "pv-1", claim: "root-uid", released: true}
+	stamped := leafVolume{name: "pv-1", uid: "leaf-uid", origin: made, stamped: true}
+	bare := leafVolume{name: "pv-1", uid: "leaf-uid", origin: made}
+	late := leafVolume{name: "pv-1", uid: "leaf-uid", origin: mirror.Origin{HostID: here.HostID, Root: key}, createdForWithdrawnClaim: true}
+	bound := hostVolumeRecord{name: "pv-1", claimUID: "root-uid"}
+	released := hostVolumeRecord{name: "pv-1", claimUID: "root-uid", released: true}
 	for name, tc := range map[string]struct {
-		volume    volume
-		mirror    *mirrorOf
+		volume    leafVolume
+		mirror    *hostVolumeRecord
 		root      *corev1.PersistentVolumeClaim
 		suspended bool
 		// promised means that the claim has a promise here without a disk. other is a host PV
 		// that represents another leaf PV.
 		promised bool
-		other    *mirrorOf
+		other    *hostVolumeRecord
 		// lost is a promise that the host lacks.
 		lost string
 		want string
@@ -55,24 +55,24 @@ func TestJudge(t *testing.T) {
 		"mirrored": {volume: stamped, mirror: &bound},
 		"mirrored, and its claim was deleted: kept as released":                                     {volume: stamped, mirror: &released},
 		"mirrored, and released from an earlier claim with the same name":                           {volume: stamped, mirror: &released, root: root("new-uid", here.ClusterID, "pv-9")},
-		"mirrored by the second host PV of an existing claim (I3)":                                  {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-9"), want: account.Surplus},
+		"mirrored by the second host PV of an existing claim (I3)":                                  {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-9"), want: account.SurplusVolume},
 		"just released by the host's PV controller":                                                 {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-1")},
 		"just provisioned, and without a host PV yet":                                               {volume: stamped, root: root("root-uid", here.ClusterID, "")},
 		"just provisioned, not stamped yet":                                                         {volume: bare, root: root("root-uid", here.ClusterID, "")},
 		"the host PV was deleted and is being re-created":                                           {volume: stamped, root: root("root-uid", here.ClusterID, "pv-1")},
-		"the host PV with the suffix was deleted and is being re-created":                           {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.Name("pv-1", here.ClusterID, true))},
+		"the host PV with the suffix was deleted and is being re-created":                           {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.HostVolumeName("pv-1", here.ClusterID, true))},
 		"about to fulfill the claim's promise":                                                      {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
-		"the claim's promise has another volume (I3)":                                               {volume: stamped, other: &mirrorOf{name: hostpv.PromiseName("root-uid"), claim: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid")), want: account.Surplus},
-		"the claim's promise has an earlier volume with the same name":                              {volume: stamped, other: &mirrorOf{name: hostpv.PromiseName("root-uid"), leaf: "pv-1", claim: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
+		"the claim's promise has another volume (I3)":                                               {volume: stamped, other: &hostVolumeRecord{name: hostpv.PromiseName("root-uid"), claimUID: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid")), want: account.SurplusVolume},
+		"the claim's promise has an earlier volume with the same name":                              {volume: stamped, other: &hostVolumeRecord{name: hostpv.PromiseName("root-uid"), leafName: "pv-1", claimUID: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
 		"the claim reused another claim's promise, which was lost":                                  {volume: stamped, lost: hostpv.PromiseName("other"), root: root("root-uid", here.ClusterID, hostpv.PromiseName("other"))},
-		"the claim is bound to another claim's promise (I3)":                                        {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("other")), want: account.Surplus},
+		"the claim is bound to another claim's promise (I3)":                                        {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("other")), want: account.SurplusVolume},
 		"the claim was deleted, and the promise must be deleted too":                                {volume: stamped, promised: true},
 		"the claim was deleted, the promise must be deleted too, and a new claim has the same name": {volume: stamped, promised: true, root: root("new-uid", "", "")},
 		"promised, and not stamped yet: withdrawn with the leaf claim":                              {volume: bare, promised: true},
 		"the claim was restored to a state before the placement":                                    {volume: stamped, root: root("root-uid", "", "")},
-		"the claim is placed in another member (I3)":                                                {volume: stamped, root: root("root-uid", "id39", ""), want: account.Surplus},
-		"the claim is bound to another volume (I3)":                                                 {volume: stamped, root: root("root-uid", here.ClusterID, "pv-9"), want: account.Surplus},
-		"not mirrored, and the claim is placed in another member (I3)":                              {volume: bare, root: root("root-uid", "id39", ""), want: account.Surplus},
+		"the claim is placed in another member (I3)":                                                {volume: stamped, root: root("root-uid", "id39", ""), want: account.SurplusVolume},
+		"the claim is bound to another volume (I3)":                                                 {volume: stamped, root: root("root-uid", here.ClusterID, "pv-9"), want: account.SurplusVolume},
+		"not mirrored, and the claim is placed in another member (I3)":                              {volume: bare, root: root("root-uid", "id39", ""), want: account.SurplusVolume},
 		"the host has no object for the volume (I1)":                                                {volume: stamped, want: account.RootGone},
 		"another claim now has the claim's name (I1)":                                               {volume: stamped, root: root("new-uid", here.ClusterID, ""), want: account.RootReplaced},
 		"a new claim with the same name requests the volume: not adopted yet":                       {volume: stamped, root: root("new-uid", "", "pv-1"), want: account.RootReplaced},
@@ -82,21 +82,21 @@ func TestJudge(t *testing.T) {
 		"provisioned for a withdrawn leaf claim that was re-created":                                {volume: late, root: root("new-uid", here.ClusterID, ""), want: account.WithdrawnLate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := evidence{member: here, lost: map[string]bool{tc.lost: tc.lost != ""}, mirrors: map[types.UID]mirrorOf{"another": bound}, roots: map[types.NamespacedName]*corev1.PersistentVolumeClaim{}, suspended: tc.suspended}
+			e := evidence{member: here, lostPromises: map[string]bool{tc.lost: tc.lost != ""}, hostVolumes: map[types.UID]hostVolumeRecord{"another": bound}, rootClaims: map[types.NamespacedName]*corev1.PersistentVolumeClaim{}, destructionSuspended: tc.suspended}
 			if tc.mirror != nil {
-				e.mirrors[tc.volume.uid] = *tc.mirror
+				e.hostVolumes[tc.volume.uid] = *tc.mirror
 			}
 			if tc.other != nil {
-				e.mirrors["other-leaf-uid"] = *tc.other
+				e.hostVolumes["other-leaf-uid"] = *tc.other
 			}
 			if tc.promised {
-				e.promised = map[types.UID]bool{"root-uid": true}
+				e.promisedClaims = map[types.UID]bool{"root-uid": true}
 			}
 			if tc.root != nil {
-				e.roots[key] = tc.root
+				e.rootClaims[key] = tc.root
 			}
 			got := ""
-			if found := e.judged([]volume{tc.volume}); len(found) > 0 {
+			if found := e.orphansAmong([]leafVolume{tc.volume}); len(found) > 0 {
 				got = found[0].Reason
 				if found[0].Root != key || found[0].Volume != "pv-1" || found[0].UID != "leaf-uid" || found[0].Message == "" {
 					t.Errorf("orphan is %+v, want volume pv-1 with its UID, its root and a message", found[0])
@@ -110,7 +110,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestVolume(t *testing.T) {
-	o := owners{
+	o := rootFinder{
 		hostID:    here.HostID,
 		claims:    map[types.UID]mirror.Origin{"leaf-claim": made},
 		withdrawn: map[types.UID]withdrawn.Claim{"withdrawn-claim": {Root: "shop/data"}, "of-a-full-record": {}},
@@ -144,10 +144,10 @@ func TestVolume(t *testing.T) {
 				pv.DeletionTimestamp = &now
 			}
 			if tc.stamp {
-				made.Stamp(pv)
+				made.StampLeaf(pv)
 			}
-			v, ours := o.volume(pv)
-			if diff := cmp.Diff(tc.want, result{ours, ours && v.stamped, ours && v.withdrawn}); diff != "" {
+			v, ours := o.factsOfVolume(pv)
+			if diff := cmp.Diff(tc.want, result{ours, ours && v.stamped, ours && v.createdForWithdrawnClaim}); diff != "" {
 				t.Error(diff)
 			}
 			if ours && v.origin.Root != key {

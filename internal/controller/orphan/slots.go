@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// concurrent is the number of inventories that run at the same time. Each decodes all of a member's volumes.
+	// maxConcurrentInventories is the number of inventories that run at the same time. Each decodes all of a member's volumes.
 	// After a restart, all members' inventories together would take hundreds of MiB of memory, while the
 	// controllers start.
-	concurrent = 4
-	// longestWait is the maximum delay of an inventory by those of other members, which may respond slowly (I7).
-	longestWait = time.Minute
+	maxConcurrentInventories = 4
+	// maxSlotWait is the maximum delay of an inventory by those of other members, which may respond slowly (I7).
+	maxSlotWait = time.Minute
 )
 
-// Slots limits how many inventories run at the same time.
-type Slots chan struct{}
+// InventorySlots limits how many inventories run at the same time.
+type InventorySlots chan struct{}
 
-// NewSlots creates the slots for all members.
-func NewSlots() Slots { return make(Slots, concurrent) }
+// NewInventorySlots creates the slots for all members.
+func NewInventorySlots() InventorySlots { return make(InventorySlots, maxConcurrentInventories) }
 
-// acquire waits for a slot, and returns a function that releases it. After longestWait, the inventory runs without a slot.
-func (s Slots) acquire(ctx context.Context, c clock.Clock) (release func()) {
+// acquireSlot waits for a slot, and returns a function that releases it. After maxSlotWait, the inventory runs without a slot.
+func (s InventorySlots) acquireSlot(ctx context.Context, c clock.Clock) (release func()) {
 	none := func() {}
-	timer := c.NewTimer(longestWait)
+	timer := c.NewTimer(maxSlotWait)
 	defer timer.Stop()
 	select {
 	case s <- struct{}{}:

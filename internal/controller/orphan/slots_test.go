@@ -10,14 +10,14 @@ import (
 
 func TestSlots(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
-	slots := NewSlots()
+	slots := NewInventorySlots()
 	var first func()
-	for range concurrent {
-		first = slots.acquire(t.Context(), clock) // free slots cause no delay
+	for range maxConcurrentInventories {
+		first = slots.acquireSlot(t.Context(), clock) // free slots cause no delay
 	}
 	waiting := func(ctx context.Context) chan func() {
 		acquired := make(chan func(), 1)
-		go func() { acquired <- slots.acquire(ctx, clock) }()
+		go func() { acquired <- slots.acquireSlot(ctx, clock) }()
 		for !clock.HasWaiters() {
 			if len(acquired) > 0 {
 				t.Fatal("more inventories run than allowed")
@@ -29,14 +29,14 @@ func TestSlots(t *testing.T) {
 		acquired := waiting(t.Context())
 		first()
 		(<-acquired)()
-		slots.acquire(t.Context(), clock)
+		slots.acquireSlot(t.Context(), clock)
 	})
 	t.Run("slow members do not delay others for long (I7)", func(t *testing.T) {
 		acquired := waiting(t.Context())
-		clock.Step(longestWait)
+		clock.Step(maxSlotWait)
 		(<-acquired)()
-		if len(slots) != concurrent {
-			t.Errorf("%d slots are in use, want %d", len(slots), concurrent)
+		if len(slots) != maxConcurrentInventories {
+			t.Errorf("%d slots are in use, want %d", len(slots), maxConcurrentInventories)
 		}
 	})
 	t.Run("a link that ends does not wait", func(t *testing.T) {

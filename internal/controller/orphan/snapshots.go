@@ -16,24 +16,24 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// accountSnapshots finds the member's snapshots that no host content represents, if both clusters
+// takeSnapshotInventory finds the member's snapshots that no host content represents, if both clusters
 // serve snapshots.
-func (s *sweeper) accountSnapshots(ctx context.Context) error {
-	if s.HostSnapshots == nil || s.HostSnapshots.Cache() == nil || s.LeafSnapshots() == nil {
+func (s *inventoryRunner) takeSnapshotInventory(ctx context.Context) error {
+	if s.HostSnapshots == nil || s.HostSnapshots.ServedCache() == nil || s.LeafSnapshotCache() == nil {
 		return nil
 	}
-	found, err := s.sweepSnapshots(ctx)
+	found, err := s.findOrphanSnapshots(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		ctrl.LoggerFrom(ctx).Info("could not take the inventory of the member's snapshots", "cluster", s.Registration, "cause", err.Error())
-		account.UncountSnapshotOrphans(s.Registration)
-		s.Orphans.UnknownSnapshots(s.Registration, err.Error(), s.clock.Now())
+		account.DeleteOrphanedSnapshotMetrics(s.Registration)
+		s.Orphans.RecordSnapshotInventoryFailure(s.Registration, err.Error(), s.clock.Now())
 		return err
 	}
-	account.CountSnapshotOrphans(s.Registration, len(found))
-	s.Orphans.FoundSnapshots(s.Registration, found)
+	account.SetOrphanedSnapshotMetrics(s.Registration, len(found))
+	s.Orphans.RecordSnapshotInventory(s.Registration, found)
 	return nil
 }
 
@@ -42,19 +42,19 @@ type leafSnapshot struct {
 	name   string
 	uid    types.UID
 	origin mirror.Origin
-	// leaf is the UID of its VolumeSnapshot.
-	leaf types.UID
+	// leafUID is the UID of its VolumeSnapshot.
+	leafUID types.UID
 }
 
-// sweepSnapshots reads both sides live, the member first, as sweep does.
-func (s *sweeper) sweepSnapshots(ctx context.Context) ([]account.Orphan, error) {
-	leaves, err := s.leafSnapshots(ctx)
+// findOrphanSnapshots reads both sides live, the member first, as sweep does.
+func (s *inventoryRunner) findOrphanSnapshots(ctx context.Context) ([]account.Orphan, error) {
+	leaves, err := s.listLeafSnapshots(ctx)
 	if err != nil || len(leaves) == 0 {
 		return nil, err
 	}
 	hosts := map[types.UID]snapshotv1.VolumeSnapshotContent{}
 	var list snapshotv1.VolumeSnapshotContentList
-	err = index.Pages(ctx, s.HostLive, &list, func() {
+	err = index.ListPages(ctx, s.HostLive, &list, func() {
 		for i := range list.Items {
 			hosts[list.Items[i].Spec.VolumeSnapshotRef.UID] = list.Items[i]
 		}
@@ -64,7 +64,7 @@ func (s *sweeper) sweepSnapshots(ctx context.Context) ([]account.Orphan, error) 
 	}
 	roots := map[types.NamespacedName]types.UID{}
 	var snapshots snapshotv1.VolumeSnapshotList
-	err = index.Pages(ctx, s.HostLive, &snapshots, func() {
+	err = index.ListPages(ctx, s.HostLive, &snapshots, func() {
 		for i := range snapshots.Items {
 			vs := &snapshots.Items[i]
 			roots[types.NamespacedName{Namespace: vs.Namespace, Name: vs.Name}] = vs.UID
@@ -84,17 +84,17 @@ func (s *sweeper) sweepSnapshots(ctx context.Context) ([]account.Orphan, error) 
 		}
 	}
 	slices.SortFunc(found, func(a, b account.Orphan) int { return strings.Compare(a.Volume, b.Volume) })
-	return s.confirmedSnapshots(ctx, found)
+	return s.existingOrphanSnapshots(ctx, found)
 }
 
-// leafSnapshots returns the member's VolumeSnapshotContents that belong to this host, except
+// listLeafSnapshots returns the member's VolumeSnapshotContents that belong to this host, except
 // those that are being deleted.
-func (s *sweeper) leafSnapshots(ctx context.Context) ([]leafSnapshot, error) {
+func (s *inventoryRunner) listLeafSnapshots(ctx context.Context) ([]leafSnapshot, error) {
 	origins := map[types.UID]mirror.Origin{}
 	var snapshots snapshotv1.VolumeSnapshotList
-	if err := index.Pages(ctx, s.Live, &snapshots, func() {
+	if err := index.ListPages(ctx, s.Live, &snapshots, func() {
 		for i := range snapshots.Items {
-			if origin, ours := mirror.OriginIn(s.HostID, &snapshots.Items[i]); ours {
+			if origin, ours := mirror.LeafOriginFromHost(s.HostID, &snapshots.Items[i]); ours {
 				origins[snapshots.Items[i].UID] = origin
 			}
 		}
@@ -103,11 +103,11 @@ func (s *sweeper) leafSnapshots(ctx context.Context) ([]leafSnapshot, error) {
 	}
 	var found []leafSnapshot
 	var list snapshotv1.VolumeSnapshotContentList
-	if err := index.Pages(ctx, s.Live, &list, func() {
+	if err := index.ListPages(ctx, s.Live, &list, func() {
 		for i := range list.Items {
 			content := &list.Items[i]
 			leaf := content.Spec.VolumeSnapshotRef.UID
-			origin, ours := mirror.OriginIn(s.HostID, content)
+			origin, ours := mirror.LeafOriginFromHost(s.HostID, content)
 			if !ours {
 				origin, ours = origins[leaf]
 			}
@@ -131,12 +131,12 @@ func judgeSnapshot(leaf leafSnapshot, host *snapshotv1.VolumeSnapshotContent, ro
 	uid, there := roots[root]
 	switch {
 	case host != nil:
-		record := mirrorsnapshot.RecordOf(host)
-		switch placed := mirrorsnapshot.PlacedIn(host); {
+		record := mirrorsnapshot.ContentRecordOf(host)
+		switch placed := mirrorsnapshot.ContentPlacedIn(host); {
 		case placed != "" && placed != clusterID:
-			return orphan(account.Surplus, "snapshot %q is placed in another member (cluster ID %s)", root, placed)
-		case record.Content != "" && record.Content != leaf.uid, record.Content == "" && record.Snapshot != "" && record.Snapshot != leaf.leaf:
-			return orphan(account.Surplus, "snapshot %q has another content in the member", root)
+			return orphan(account.SurplusVolume, "snapshot %q is placed in another member (cluster ID %s)", root, placed)
+		case record.Content != "" && record.Content != leaf.uid, record.Content == "" && record.Snapshot != "" && record.Snapshot != leaf.leafUID:
+			return orphan(account.SurplusVolume, "snapshot %q has another content in the member", root)
 		}
 		return nil
 	case there && uid == leaf.origin.UID:
@@ -147,12 +147,12 @@ func judgeSnapshot(leaf leafSnapshot, host *snapshotv1.VolumeSnapshotContent, ro
 	return orphan(account.RootGone, "the host has neither VolumeSnapshot %q, for which the snapshot was taken, nor a VolumeSnapshotContent that represents the snapshot", root)
 }
 
-// confirmedSnapshots returns the orphans that still exist.
-func (s *sweeper) confirmedSnapshots(ctx context.Context, found []account.Orphan) ([]account.Orphan, error) {
+// existingOrphanSnapshots returns the orphans that still exist.
+func (s *inventoryRunner) existingOrphanSnapshots(ctx context.Context, found []account.Orphan) ([]account.Orphan, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	now, err := s.leafSnapshots(ctx)
+	now, err := s.listLeafSnapshots(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -36,11 +36,11 @@ const (
 	Name  = "promise"
 	actor = guarded.Actor("promise")
 	// workers is the number of concurrent reconciles. Each promise takes one write, and
-	// guarded.Root allows the same number of concurrent writes.
+	// guarded.HostWriter allows the same number of concurrent writes.
 	workers = 4
-	// underWay is the delay before a missing disk is reported. If the claim has a Pod, the disk
+	// diskReportDelay is the delay before a missing disk is reported. If the claim has a Pod, the disk
 	// usually exists by then, and an earlier report would cost an unnecessary write.
-	underWay = 5 * time.Second
+	diskReportDelay = 5 * time.Second
 )
 
 // Reconciler creates promises for claims.
@@ -52,8 +52,8 @@ type Reconciler struct {
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
-	root *guarded.Root
-	news *news.News // about waiting Pods, by UID
+	root *guarded.HostWriter
+	news *news.StateMemory // about waiting Pods, by UID
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create
@@ -65,60 +65,60 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root, r.news = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), news.New(r.Clock)
+	r.root, r.news = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{}), news.New(r.Clock)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, route.Paced(pause, ofClaim)).
-		Watches(&corev1.PersistentVolume{}, route.Paced(pause, ofVolume)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(route.SinceStart(), created)).
-		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
-		WithEventFilter(route.Changed()).
+		Watches(&corev1.PersistentVolumeClaim{}, route.PacedHandler(claimRequeueDelay, claimToRequest)).
+		Watches(&corev1.PersistentVolume{}, route.PacedHandler(claimRequeueDelay, promiseToClaim)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(podToClaims), builder.WithPredicates(route.SinceStartPredicate(), onlyCreations)).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.classToWaitingClaims)).
+		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.Reconciler(r))
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile takes the next step for one claim's promise.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.NamespacedName)
+	o, err := r.observeClaim(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.act(ctx, o, decide(o)); err != nil {
+	if err := r.executeDecision(ctx, o, decidePromiseAction(o)); err != nil {
 		return reconcile.Result{}, err
 	}
 	again, err := r.emitOnPods(ctx, o.claim)
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (observed, error) {
 	var o observed
 	var err error
-	if o.claim, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key); err != nil || o.claim == nil {
+	if o.claim, err = index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Client, key); err != nil || o.claim == nil {
 		return o, err
 	}
 	name := o.claim.Spec.VolumeName
 	if name == "" {
 		name = hostpv.PromiseName(o.claim.UID)
 	}
-	if o.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil || o.volume != nil {
+	if o.volume, err = index.FindObject[corev1.PersistentVolume](ctx, r.Client, index.ClusterScopedKey(name)); err != nil || o.volume != nil {
 		return o, err
 	}
-	o.class, err = index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(o.claim)))
+	o.class, err = index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostclass.ClassNameOf(o.claim)))
 	return o, err
 }
 
-func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
+func (r *Reconciler) executeDecision(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
-	case nothing:
+	case doNothing:
 		return nil
-	case create:
-		err := r.root.Create(ctx, actor, d.promise)
+	case createPromise:
+		err := r.root.CreateOwned(ctx, actor, d.promise)
 		if apierrors.IsAlreadyExists(err) {
 			return nil // the name contains the claim's UID, so the PV is this promise, and the cache will contain it soon
 		}
 		return err
-	case show:
-		shown := report.ClaimStatement(o.claim, v1alpha1.ClaimPromise, d.status, d.reason, d.message, r.Clock.Now())
+	case showCondition:
+		shown := report.ClaimConditionApplyBody(o.claim, v1alpha1.ClaimPromise, d.status, d.reason, d.message, r.Clock.Now())
 		if shown == nil {
 			return nil
 		}
@@ -126,85 +126,85 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 			return err
 		}
 		if d.reason == v1alpha1.ReasonBroken {
-			r.eventBroken(o.claim, d.message)
+			r.emitPromiseBroken(o.claim, d.message)
 		}
 		return nil
 	}
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// created accepts only the events of new objects.
-var created = predicate.Funcs{
+// onlyCreations accepts only the events of new objects.
+var onlyCreations = predicate.Funcs{
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
-// ofPod enqueues the claims of a new Pod, because it may wait for a disk that is not provisioned.
-func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
+// podToClaims enqueues the claims of a new Pod, because it may wait for a disk that is not provisioned.
+func podToClaims(_ context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil
 	}
-	return route.ClaimsOf(pod)
+	return route.ClaimRequestsOf(pod)
 }
 
-// pause returns the delay until a claim is reconciled after it or its promise has changed. The
+// claimRequeueDelay returns the delay until a claim is reconciled after it or its promise has changed. The
 // delay is 0 if a promise must be created, or if a final or failed state must be reported or no
 // longer applies. In all other cases, the delay keeps this controller from interfering with the
 // writes of the controllers that bind the claim.
-func pause(before, after client.Object) time.Duration {
-	if after == nil || asks(before, after) || conclusive(before) || conclusive(after) {
+func claimRequeueDelay(before, after client.Object) time.Duration {
+	if after == nil || beginsToRequestPromise(before, after) || isConclusiveState(before) || isConclusiveState(after) {
 		return 0
 	}
-	return underWay
+	return diskReportDelay
 }
 
-// asks reports whether the claim may request a promise that it did not request before.
-func asks(before, after client.Object) bool {
+// beginsToRequestPromise reports whether the claim may request a promise that it did not request before.
+func beginsToRequestPromise(before, after client.Object) bool {
 	claim, ok := after.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Spec.VolumeName != "" {
 		return false
 	}
 	was, ok := before.(*corev1.PersistentVolumeClaim)
-	return !ok || hostclass.NameOf(was) != hostclass.NameOf(claim)
+	return !ok || hostclass.ClassNameOf(was) != hostclass.ClassNameOf(claim)
 }
 
-// conclusive reports whether a claim or promise, which may be nil, is in a final or failed state,
+// isConclusiveState reports whether a claim or promise, which may be nil, is in a final or failed state,
 // not in progress.
-func conclusive(state client.Object) bool {
+func isConclusiveState(state client.Object) bool {
 	switch o := state.(type) {
 	case *corev1.PersistentVolumeClaim:
-		return o.Status.Phase == corev1.ClaimLost || report.PromiseKept(o) || report.ClaimProblem(o, v1alpha1.ClaimPlaced) != nil
+		return o.Status.Phase == corev1.ClaimLost || report.PromiseHasDisk(o) || report.ClaimConditionProblem(o, v1alpha1.ClaimPlaced) != nil
 	case *corev1.PersistentVolume:
-		return !hostpv.IsUnfulfilled(o)
+		return !hostpv.IsUnfulfilledPromise(o)
 	}
 	return false
 }
 
-// ofClaim enqueues a claim that is unbound or bound to a promise.
-func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
+// claimToRequest enqueues a claim that is unbound or bound to a promise.
+func claimToRequest(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || claim.Spec.VolumeName != "" && !hostpv.NamesPromise(claim.Spec.VolumeName) {
+	if !ok || claim.Spec.VolumeName != "" && !hostpv.IsPromiseName(claim.Spec.VolumeName) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
 }
 
-// ofVolume enqueues a promise's claim.
-func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
+// promiseToClaim enqueues a promise's claim.
+func promiseToClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || !hostpv.IsPromise(pv) || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: hostpv.ClaimKey(pv)}}
+	return []reconcile.Request{{NamespacedName: hostpv.ClaimRefKey(pv)}}
 }
 
-// ofClass enqueues the waiting claims of a Xylem class.
-func (r *Reconciler) ofClass(ctx context.Context, obj client.Object) []reconcile.Request {
+// classToWaitingClaims enqueues the waiting claims of a Xylem class.
+func (r *Reconciler) classToWaitingClaims(ctx context.Context, obj client.Object) []reconcile.Request {
 	class, ok := obj.(*storagev1.StorageClass)
-	if !ok || !hostclass.Own(class) {
+	if !ok || !hostclass.IsXylemClass(class) {
 		return nil
 	}
-	claims, err := index.WaitingForClass(ctx, r.Client, class.Name)
+	claims, err := index.WaitingClaimsOfClass(ctx, r.Client, class.Name)
 	return route.RequestsFor(ctx, claims, err, nil)
 }

@@ -23,64 +23,64 @@ type observed struct {
 	volume *corev1.PersistentVolume
 }
 
-type decision interface{ decision() }
+type decision interface{ isDecision() }
 
 type (
-	nothing struct{}
-	// create creates the promise.
-	create struct{ promise *corev1.PersistentVolume }
-	// show sets the claim's condition about its promise.
-	show struct {
+	doNothing struct{}
+	// createPromise creates the promise.
+	createPromise struct{ promise *corev1.PersistentVolume }
+	// showCondition sets the claim's condition about its promise.
+	showCondition struct {
 		status          corev1.ConditionStatus
 		reason, message string
 	}
 )
 
-func (nothing) decision() {}
-func (create) decision()  {}
-func (show) decision()    {}
+func (doNothing) isDecision() {}
+func (createPromise) isDecision()  {}
+func (showCondition) isDecision()    {}
 
-func decide(o observed) decision {
+func decidePromiseAction(o observed) decision {
 	switch {
 	case o.claim == nil:
-		return nothing{}
+		return doNothing{}
 	case o.volume == nil:
-		plan := lifecycle.Next(&volume.Observed{Root: o.claim, Class: o.class})
+		plan := lifecycle.NextPlan(&volume.Observed{Root: o.claim, Class: o.class})
 		switch {
-		case plan.By(lifecycle.Promise) == lifecycle.CreatePromise:
-			return create{hostpv.CurrentPromiseFor(o.claim, o.class)}
+		case plan.StepOwnedBy(lifecycle.Promise) == lifecycle.CreatePromise:
+			return createPromise{hostpv.CurrentPromiseFor(o.claim, o.class)}
 		case plan.Report != nil:
-			return show{corev1.ConditionFalse, plan.Report.Reason, plan.Report.Message}
+			return showCondition{corev1.ConditionFalse, plan.Report.Reason, plan.Report.Message}
 		}
-		return nothing{}
-	case o.claim.Spec.VolumeName == "" && o.volume.DeletionTimestamp != nil && hostpv.IsPromise(o.volume) && hostpv.HeldBy(o.volume, o.claim):
-		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise for this claim, is being deleted, so the claim cannot be bound to it. "+
+		return doNothing{}
+	case o.claim.Spec.VolumeName == "" && o.volume.DeletionTimestamp != nil && hostpv.IsPromise(o.volume) && hostpv.ClaimRefHasUIDOf(o.volume, o.claim):
+		return showCondition{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise for this claim, is being deleted, so the claim cannot be bound to it. "+
 			"Delete the claim and create it again", o.volume.Name)}
-	case o.claim.Status.Phase == corev1.ClaimLost && o.volume.Name == o.claim.Spec.VolumeName && hostpv.IsPromise(o.volume) && !hostpv.HeldBy(o.volume, o.claim):
-		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("the claimRef of PersistentVolume %q, the promise for this claim, does not name the claim and its uid, so Kubernetes does not bind the claim to it. "+
+	case o.claim.Status.Phase == corev1.ClaimLost && o.volume.Name == o.claim.Spec.VolumeName && hostpv.IsPromise(o.volume) && !hostpv.ClaimRefHasUIDOf(o.volume, o.claim):
+		return showCondition{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("the claimRef of PersistentVolume %q, the promise for this claim, does not name the claim and its uid, so Kubernetes does not bind the claim to it. "+
 			"Unless another claim needs the volume, set the PersistentVolume's spec.claimRef to namespace %q, name %q and uid %q", o.volume.Name, o.claim.Namespace, o.claim.Name, o.claim.UID)}
-	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || !hostpv.HeldBy(o.volume, o.claim):
-		return nothing{} // the promise is about to be bound, or the volume is not the claim's promise
+	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || !hostpv.ClaimRefHasUIDOf(o.volume, o.claim):
+		return doNothing{} // the promise is about to be bound, or the volume is not the claim's promise
 	}
-	return o.promised()
+	return o.showPromiseState()
 }
 
-// promised returns the decision to show the promise's state in the claim's condition.
-func (o observed) promised() decision {
+// showPromiseState returns the decision to show the promise's state in the claim's condition.
+func (o observed) showPromiseState() decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != ""
-	problem := report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced)
+	problem := report.ClaimConditionProblem(o.claim, v1alpha1.ClaimPlaced)
 	member := o.volume.Labels[v1alpha1.LabelCluster]
-	_, leaf, _, fulfilled := hostpv.LeafOf(o.volume)
+	_, leaf, _, fulfilled := hostpv.LeafOfHostVolume(o.volume)
 	switch {
 	case fulfilled && problem != nil && problem.Reason == v1alpha1.ReasonVolumeLost,
 		!fulfilled && placed && problem != nil:
-		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("%s: %s", problem.Reason, problem.Message)}
+		return showCondition{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("%s: %s", problem.Reason, problem.Message)}
 	case fulfilled:
-		driver, handle := hostpv.SourceOf(o.volume)
-		return show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, fmt.Sprintf("volume %q in member %q: driver %q, handle %q",
+		driver, handle := hostpv.RecordedSourceOf(o.volume)
+		return showCondition{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, fmt.Sprintf("volume %q in member %q: driver %q, handle %q",
 			leaf, member, driver, handle)}
 	case placed && member != "":
-		return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, fmt.Sprintf("member %q is provisioning the volume", member)}
+		return showCondition{corev1.ConditionFalse, v1alpha1.ReasonPromised, fmt.Sprintf("member %q is provisioning the volume", member)}
 	}
-	return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no disk yet: the claim's first Pod determines which member provisions it"}
+	return showCondition{corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no disk yet: the claim's first Pod determines which member provisions it"}
 }

@@ -28,7 +28,7 @@
 // the claim is deleted, only the PV's label remains of the placement, and routes the PV's events to
 // the member.
 //
-// hostpv.LeafOf treats a fulfilled promise like a mirrored volume. Indexes, orphans, expansion,
+// hostpv.LeafOfHostVolume treats a fulfilled promise like a mirrored volume. Indexes, orphans, expansion,
 // deletion, deregistration and abandoning therefore do not distinguish them. A PV with an
 // incomplete record is neither a promise nor a volume: Xylem creates and destroys nothing for it.
 //

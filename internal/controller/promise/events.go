@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-func (r *Reconciler) eventBroken(about runtime.Object, message string) {
+func (r *Reconciler) emitPromiseBroken(about runtime.Object, message string) {
 	r.Recorder.Eventf(about, nil, corev1.EventTypeWarning, v1alpha1.ReasonPromiseBroken, "Promise", "%s", message)
 }
 
@@ -26,12 +26,12 @@ func (r *Reconciler) emitOnPods(ctx context.Context, claim *corev1.PersistentVol
 	if claim == nil {
 		return 0, nil
 	}
-	broken := report.ClaimProblem(claim, v1alpha1.ClaimPromise)
+	broken := report.ClaimConditionProblem(claim, v1alpha1.ClaimPromise)
 	if broken == nil || broken.Reason != v1alpha1.ReasonBroken {
 		return 0, nil
 	}
 	cause := broken.Reason
-	if problem := report.ClaimProblem(claim, v1alpha1.ClaimPlaced); problem != nil {
+	if problem := report.ClaimConditionProblem(claim, v1alpha1.ClaimPlaced); problem != nil {
 		cause = problem.Reason
 	}
 	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(claim))
@@ -40,14 +40,14 @@ func (r *Reconciler) emitOnPods(ctx context.Context, claim *corev1.PersistentVol
 	}
 	for i := range pods {
 		pod := &pods[i]
-		if podstatus.Finished(pod) || pod.DeletionTimestamp != nil {
+		if podstatus.IsPodFinished(pod) || pod.DeletionTimestamp != nil {
 			continue
 		}
-		due, next := r.news.Due(pod.UID, cause)
+		due, next := r.news.EventDue(pod.UID, cause)
 		if due {
-			r.eventBroken(pod, "claim "+claim.Name+": "+broken.Message)
+			r.emitPromiseBroken(pod, "claim "+claim.Name+": "+broken.Message)
 		}
-		again = route.Sooner(again, next)
+		again = route.SoonerDelay(again, next)
 	}
 	return again, nil
 }

@@ -62,7 +62,7 @@ func (r *reconciler) recheckStrandedLive(ctx context.Context, o observed) (bool,
 	pods := o.Pods
 	o.Pods = nil
 	for i := range pods {
-		live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(&pods[i]))
+		live, err := index.FindObject[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(&pods[i]))
 		if err != nil {
 			return false, fmt.Errorf("read Pod %s: %w", client.ObjectKeyFromObject(&pods[i]), err)
 		}
@@ -77,8 +77,8 @@ func (r *reconciler) recheckStrandedLive(ctx context.Context, o observed) (bool,
 // recordLackOfCapacity records that this member lacks capacity for the claim, so that less is published for the
 // claim's class.
 func (r *reconciler) recordLackOfCapacity(o observed) {
-	memberClass, _ := r.Place().ClassFor(o.Claim.Class)
-	r.Exhausted.Note(memberClass, o.Claim.Root.Spec.Resources.Requests[corev1.ResourceStorage], o.Now.Add(exhaustedDuration))
+	memberClass, _ := r.PlacementMember().StorageClassFor(o.Claim.Class)
+	r.Exhausted.RecordRejectedSize(memberClass, o.Claim.Root.Spec.Resources.Requests[corev1.ResourceStorage], o.Now.Add(exhaustedDuration))
 }
 
 // observeCapacity records that the driver has capacity after all if a claim that waited here now
@@ -95,8 +95,8 @@ func (r *reconciler) observeCapacity(o observed) {
 	}
 	if _, waited := r.waitedHere.Get(root.UID); waited {
 		r.waitedHere.Remove(root.UID)
-		memberClass, _ := r.Place().ClassFor(o.Claim.Class)
-		r.Exhausted.Met(memberClass, root.Spec.Resources.Requests[corev1.ResourceStorage])
+		memberClass, _ := r.PlacementMember().StorageClassFor(o.Claim.Class)
+		r.Exhausted.RecordCreatedSize(memberClass, root.Spec.Resources.Requests[corev1.ResourceStorage])
 	}
 }
 
@@ -126,9 +126,9 @@ func (r *reconciler) freeClaims(ctx context.Context, o observed, d freeClaims) e
 
 // leaveMember changes the claims' annotations, and records the attempted members, if live reads prove
 // that none of the claims has a volume in this member.
-func (r *reconciler) leaveMember(ctx context.Context, claims []observedClaim, tried report.Tried, change func(map[string]string)) (bool, error) {
+func (r *reconciler) leaveMember(ctx context.Context, claims []observedClaim, tried report.AttemptedMembers, change func(map[string]string)) (bool, error) {
 	for _, c := range claims {
-		if proven, err := r.Proof().Unprovisioned(ctx, c.Root); err != nil || !proven {
+		if proven, err := r.NewProver().ProveUnprovisioned(ctx, c.Root); err != nil || !proven {
 			return false, err
 		}
 	}
@@ -145,8 +145,8 @@ func (r *reconciler) recordNoOtherMember(ctx context.Context, o observed, d reco
 }
 
 // recordAttempts records the attempted members on the claims, and applies change to their other annotations.
-func (r *reconciler) recordAttempts(ctx context.Context, claims []observedClaim, tried report.Tried, change func(map[string]string)) error {
-	text, err := tried.Annotation()
+func (r *reconciler) recordAttempts(ctx context.Context, claims []observedClaim, tried report.AttemptedMembers, change func(map[string]string)) error {
+	text, err := tried.AnnotationValue()
 	if err != nil {
 		return err
 	}
@@ -167,5 +167,5 @@ func (r *reconciler) annotateClaim(ctx context.Context, before *corev1.Persisten
 		after.Annotations = map[string]string{}
 	}
 	change(after.Annotations)
-	return r.Root.AnnotateClaim(ctx, actor, before, after)
+	return r.HostWriter.AnnotateClaim(ctx, actor, before, after)
 }

@@ -42,11 +42,11 @@ func TestObserveCapacity(t *testing.T) {
 		"the claim that is now bound requests less than what failed": {unchanged, func(o *observed) { bound(o); small(o) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &exhausted.Sizes{}}, lru.New(1)}
-			r.Exhausted.Note("disk", resource.MustParse("1Gi"), now.Add(time.Minute))
+			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &exhausted.RejectedSizes{}}, lru.New(1)}
+			r.Exhausted.RecordRejectedSize("disk", resource.MustParse("1Gi"), now.Add(time.Minute))
 			r.observeCapacity(strandedClaim(tc.before))
 			r.observeCapacity(strandedClaim(tc.then))
-			if _, _, lowered := r.Exhausted.Limit("disk", now); lowered != tc.lowered {
+			if _, _, lowered := r.Exhausted.MaxRequestSize("disk", now); lowered != tc.lowered {
 				t.Errorf("capacity is reduced: %t, want %t", lowered, tc.lowered)
 			}
 		})

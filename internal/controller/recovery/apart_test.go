@@ -32,7 +32,7 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 					if !agreed {
 						o.Pods[0].Status.NominatedNodeName = ""
 					}
-					plan := lifecycle.Next(planOf(o, leaf, fails, offered, agreed))
+					plan := lifecycle.NextPlan(planOf(o, leaf, fails, offered, agreed))
 					if plan.Step == lifecycle.None && plan.Report != nil { // Unselect only emits an event, and sets no condition
 						o.Claim.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse,
 							Reason: plan.Report.Reason, LastTransitionTime: metav1.NewTime(now.Add(-timeout - truncationAllowance))}}
@@ -68,19 +68,19 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 // planOf returns root_pvc's observation of the claim.
 func planOf(o observed, leaf, fails, offered, agreed bool) *volume.Observed {
 	root := o.Claim.Root
-	s := &volume.Observed{Member: here, Root: root, Placement: &volume.Placement{Inside: placement.Inside{
+	s := &volume.Observed{Member: here, Root: root, Placement: &volume.Placement{MemberObjects: placement.MemberObjects{
 		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}},
 	}}}
 	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
 	if offered {
-		s.Placement.Inside.Classes = []string{"disk"}
+		s.Placement.MemberObjects.Classes = []string{"disk"}
 	}
 	if leaf && root.Annotations[v1alpha1.AnnotationPlacedIn] == here.ClusterID {
-		s.Claim, s.Origin = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}, mirror.OriginFor(here.HostID, root)
+		s.LeafClaim, s.Origin = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}, mirror.OriginForRoot(here.HostID, root)
 		if fails {
-			s.Placement.Attempt.Provisioning = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}
+			s.Placement.Attempt.ProvisioningProblem = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}
 		}
 	}
-	s.Placement.Attempt.Consumers = []volume.Consumer{{Name: "web", Here: agreed}}
+	s.Placement.Attempt.Consumers = []volume.Consumer{{Name: "web", AboutToBindHere: agreed}}
 	return s
 }

@@ -52,7 +52,7 @@ type Options struct {
 	// binds a Pod; see root_pod.
 	SchedulerNominates bool
 	// Exhausted records the sizes for which this member's drivers have no capacity.
-	Exhausted *exhausted.Sizes
+	Exhausted *exhausted.RejectedSizes
 }
 
 // reconciler reassigns the claims that one member cannot satisfy.
@@ -71,18 +71,18 @@ type reconciler struct {
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o, lru.New(maxWaitingClaims)}
-	return link.Controller(Name, workers, r,
-		urgency.Unhurried(claimChangeUrgent, link.RootSource(&corev1.PersistentVolumeClaim{}, r.claimToSiblings, route.Of(route.PlacementOf))),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.Of(podScheduleOf))),
-		link.RootSource(&corev1.Namespace{}, r.namespaceToWaitingClaims, route.Relabelled),
-		link.LeafSource(&storagev1.CSIStorageCapacity{}, r.forgetExhaustedClass),
+	return link.AddController(Name, workers, r,
+		urgency.DelayUnlessUrgent(claimChangeUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.claimToSiblings, route.PartChanged(route.PlacementOfClaim))),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.Pod{}, member.ClaimsOfUnboundPod, route.PartChanged(podScheduleOf))),
+		link.RootObjectSource(&corev1.Namespace{}, r.namespaceToWaitingClaims, route.LabelsChanged),
+		link.LeafObjectSource(&storagev1.CSIStorageCapacity{}, r.forgetExhaustedClass),
 	)
 }
 
 // claimChangeUrgent marks a change to a claim's placement as urgent, because the controller must observe that
 // a claim is waiting here. Only then does the claim's volume prove later that the driver has
 // capacity.
-var claimChangeUrgent = urgency.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
+var claimChangeUrgent = urgency.WhenValueChanged(func(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 })
 
@@ -95,7 +95,7 @@ type podSchedule struct {
 }
 
 func podScheduleOf(pod *corev1.Pod) podSchedule {
-	return podSchedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, podstatus.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
+	return podSchedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, podstatus.IsPodFinished(pod), len(pod.Spec.SchedulingGates) > 0}
 }
 
 // claimToSiblings enqueues a claim and its siblings. It omits the claim if it has its volume and none of
@@ -103,17 +103,17 @@ func podScheduleOf(pod *corev1.Pod) podSchedule {
 // just been bound is enqueued.
 func (r *reconciler) claimToSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !hasRecords(claim) {
-		return r.Siblings(ctx, claim)
-	} else if ok && claim.Spec.VolumeName == "" && datasource.Has(claim) {
-		return append(member.SameKey(ctx, obj), r.SharingPods(ctx, obj)...) // the other claims of its Pods follow it
+		return r.SiblingsOfBoundClaim(ctx, claim)
+	} else if ok && claim.Spec.VolumeName == "" && datasource.HasDataSource(claim) {
+		return append(member.RequestOfSameKey(ctx, obj), r.ClaimsOfSharingPods(ctx, obj)...) // the other claims of its Pods follow it
 	}
-	return r.WithSiblings(ctx, obj)
+	return r.ClaimAndSiblings(ctx, obj)
 }
 
 // namespaceToWaitingClaims enqueues the claims in a namespace that are waiting here, because the namespace's
 // labels may determine which members admit them.
 func (r *reconciler) namespaceToWaitingClaims(ctx context.Context, namespace client.Object) []reconcile.Request {
-	claims, err := index.WaitingIn(ctx, r.Host, namespace.GetName())
+	claims, err := index.WaitingClaimsIn(ctx, r.Host, namespace.GetName())
 	return route.RequestsFor(ctx, claims, err, func(claim *corev1.PersistentVolumeClaim) bool {
 		return claim.Annotations[route.AnnSelectedNode] == r.NodeName
 	})
@@ -123,7 +123,7 @@ func (r *reconciler) namespaceToWaitingClaims(ctx context.Context, namespace cli
 // again. It enqueues nothing.
 func (r *reconciler) forgetExhaustedClass(_ context.Context, obj client.Object) []reconcile.Request {
 	if segment, ok := obj.(*storagev1.CSIStorageCapacity); ok {
-		r.Exhausted.Forget(segment.StorageClassName)
+		r.Exhausted.ForgetClass(segment.StorageClassName)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (r *reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 		return o, err
 	}
 	var err error
-	if o.Namespace, err = index.Namespace(ctx, r.Host, key.Namespace); err != nil {
+	if o.Namespace, err = index.FindNamespace(ctx, r.Host, key.Namespace); err != nil {
 		return o, err
 	}
 	err = r.observeDestinations(ctx, &o)
@@ -173,7 +173,7 @@ func (r *reconciler) observeClaimGroup(ctx context.Context, o *observed, key typ
 			}
 			pods[pod.UID] = true
 			o.Pods = append(o.Pods, pod)
-			for _, name := range podspec.ClaimNames(&pod) {
+			for _, name := range podspec.ClaimNamesOfPod(&pod) {
 				if seen[name] {
 					continue
 				}
@@ -205,8 +205,8 @@ func (r *reconciler) readSharedVolume(ctx context.Context, c *observedClaim) (*c
 	if c == nil || c.Root.Spec.VolumeName == "" {
 		return nil, nil
 	}
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(c.Root.Spec.VolumeName))
-	if pv == nil || hostpv.BackendOf(pv) == "" {
+	pv, err := index.FindObject[corev1.PersistentVolume](ctx, r.Host, index.ClusterScopedKey(c.Root.Spec.VolumeName))
+	if pv == nil || hostpv.BackendOfVolume(pv) == "" {
 		return nil, err
 	}
 	return pv, nil
@@ -215,26 +215,26 @@ func (r *reconciler) readSharedVolume(ctx context.Context, c *observedClaim) (*c
 // podWaitsForScheduler reports whether a Pod waits for the scheduler: it has not finished, is not bound to a
 // node yet, and is one that Xylem pushes.
 func podWaitsForScheduler(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(pod) && !podstatus.IsKeptFromMembers(pod)
 }
 
 // readClaim reads a claim and its class. It returns nil if the claim does not exist.
 func (r *reconciler) readClaim(ctx context.Context, key types.NamespacedName) (*observedClaim, error) {
-	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
+	root, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Host, key)
 	if err != nil || root == nil {
 		return nil, err
 	}
 	c := &observedClaim{Root: root}
-	class, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(hostclass.NameOf(root)))
-	if err != nil || !hostclass.Own(class) {
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Host, index.ClusterScopedKey(hostclass.ClassNameOf(root)))
+	if err != nil || !hostclass.IsXylemClass(class) {
 		return c, err
 	}
-	settings, err := hostclass.Read(class)
+	settings, err := hostclass.ReadClassParameters(class)
 	if refusal := (*mirror.Refusal)(nil); errors.As(err, &refusal) || settings.Provisioning != v1alpha1.ProvisioningMirror {
 		return c, nil // host_claim reports the problem
 	}
 	c.Class, c.Timeout = class, settings.PlacementTimeout
-	if source, has := datasource.Of(root); has {
+	if source, has := datasource.DataSourceOf(root); has {
 		c.Source = &source
 	}
 	return c, r.observeProvisionerCalls(ctx, c)
@@ -242,27 +242,27 @@ func (r *reconciler) readClaim(ctx context.Context, key types.NamespacedName) (*
 
 // observeProvisionerCalls finds out whether a provisioner's call may create the claim's volume here.
 func (r *reconciler) observeProvisionerCalls(ctx context.Context, c *observedClaim) error {
-	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(c.Root))
+	leaf, origin, err := index.FindStamped[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(c.Root))
 	if err != nil || leaf == nil || origin.UID != c.Root.UID || leaf.Spec.VolumeName != "" {
 		return err
 	}
-	events, err := index.EventsOf(ctx, r.Cache, leaf.Namespace, leaf.UID)
+	events, err := index.LeafEventsOf(ctx, r.Cache, leaf.Namespace, leaf.UID)
 	c.StillProvisioning, c.MayBeProvisioning = report.StillProvisioning(leaf, events), report.MayBeProvisioning(leaf, events)
 	if err != nil {
 		return err
 	}
-	class, err := index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Cache, index.ClusterScopedKey(ptr.Deref(leaf.Spec.StorageClassName, "")))
 	c.BindsImmediately = class != nil && !hostclass.WaitsForConsumer(class)
 	return err
 }
 
 // observeDestinations reads the members and their published capacity.
 func (r *reconciler) observeDestinations(ctx context.Context, o *observed) error {
-	members, err := registered.WithNodes(ctx, r.Host)
+	members, err := registered.MembersWithNodes(ctx, r.Host)
 	if err != nil {
 		return err
 	}
-	largest, err := registered.Largest(ctx, r.Host, r.Namespace)
+	largest, err := registered.LargestVolumeSizes(ctx, r.Host, r.Namespace)
 	if err != nil {
 		return err
 	}

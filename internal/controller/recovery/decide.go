@@ -60,15 +60,15 @@ type observedClaim struct {
 	// where its volume is provisioned.
 	BindsImmediately bool
 	// Source is the claim's data source, or nil if it has none.
-	Source *datasource.Source
+	Source *datasource.DataSource
 }
 
 // pinnedBySource reports whether only one member, the one with the data source, can create the claim.
-func (c observedClaim) pinnedBySource() bool { return c.Source != nil && c.Source.Placed() }
+func (c observedClaim) pinnedBySource() bool { return c.Source != nil && c.Source.IsInOneMember() }
 
 // volumeNotRequested reports whether Xylem may not select a node for the claim yet.
 func (c observedClaim) volumeNotRequested() bool {
-	_, recorded := datasource.RecordOf(c.Root)
+	_, recorded := datasource.DataSourceRecordOf(c.Root)
 	return c.Root.Annotations[volumehelpers.AnnStorageProvisioner] != v1alpha1.ProvisionerName && !recorded
 }
 
@@ -89,18 +89,18 @@ type (
 	moveClaims struct {
 		Claims    []observedClaim
 		To        *corev1.Node
-		Attempted report.Tried
+		Attempted report.AttemptedMembers
 		Why       *mirror.Refusal // nil if the claims follow another claim
 	}
 	// freeClaims lets the scheduler select among all members again, because a round has ended.
 	freeClaims struct {
 		Claims    []observedClaim
-		Attempted report.Tried
+		Attempted report.AttemptedMembers
 	}
 	// recordNoCandidate records that no other member remains.
 	recordNoCandidate struct {
 		Claims    []observedClaim
-		Attempted report.Tried
+		Attempted report.AttemptedMembers
 		Why       *mirror.Refusal
 	}
 )
@@ -175,7 +175,7 @@ func (o observed) decideReassignment() decision {
 // members.
 func (o observed) decideForBound() decision {
 	root := o.Claim.Root
-	if hostpv.NamesPromise(root.Spec.VolumeName) && !report.PromiseKept(root) {
+	if hostpv.IsPromiseName(root.Spec.VolumeName) && !report.PromiseHasDisk(root) {
 		return nothing{}
 	}
 	if root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID && hasRecords(root) {
@@ -220,7 +220,7 @@ func (o observed) followDataSource() (decision, bool) {
 	}
 	for _, p := range o.Destinations {
 		if p.NodeName == to {
-			tried := report.TriedOf(behind[0].Root)
+			tried := report.AttemptedMembersOf(behind[0].Root)
 			tried.Moved = o.Now.Unix()
 			return moveClaims{Claims: behind, To: p.Node, Attempted: tried}, true
 		}
@@ -236,10 +236,10 @@ func (o observed) followReassignedClaim() (decision, bool) {
 		if to == "" || to == o.Member.NodeName || to != ahead.Root.Annotations[route.AnnSelectedNode] || ahead.Root.Spec.VolumeName != "" {
 			continue
 		}
-		tried := report.TriedOf(ahead.Root)
+		tried := report.AttemptedMembersOf(ahead.Root)
 		var behind []observedClaim
 		for _, c := range o.ClaimGroup {
-			moved := report.TriedOf(c.Root).Moved
+			moved := report.AttemptedMembersOf(c.Root).Moved
 			if o.memberSelectedFor(c) && (moved < tried.Moved || moved == tried.Moved && o.Member.NodeName < to) {
 				behind = append(behind, c)
 			}
@@ -270,7 +270,7 @@ func (o observed) rejoinBoundClaim() (decision, bool) {
 	}
 	for _, p := range o.Destinations {
 		if at != "" && p.ClusterID == at {
-			tried := report.TriedOf(o.Claim.Root)
+			tried := report.AttemptedMembersOf(o.Claim.Root)
 			tried.Moved = o.Now.Unix()
 			return moveClaims{Claims: []observedClaim{*o.Claim}, To: p.Node, Attempted: tried}, true
 		}
@@ -282,9 +282,9 @@ func (o observed) rejoinBoundClaim() (decision, bool) {
 // the member may still try: the class's timeout after the evidence began, or after the claim was
 // reassigned here. A problem with the registration's rules ends that time immediately.
 func (o observed) failureEvidence() (*mirror.Refusal, time.Time) {
-	moved := time.Unix(report.TriedOf(o.Claim.Root).Moved, 0)
-	if problem, since := report.FailedIn(o.Claim.Root, o.Member.ClusterID); problem != nil {
-		if report.FailsAtOnce(problem.Reason) {
+	moved := time.Unix(report.AttemptedMembersOf(o.Claim.Root).Moved, 0)
+	if problem, since := report.ClaimFailureIn(o.Claim.Root, o.Member.ClusterID); problem != nil {
+		if report.ReasonFailsImmediately(problem.Reason) {
 			return problem, time.Time{}
 		}
 		return problem, slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(o.Claim.Timeout + truncationAllowance)
@@ -311,8 +311,8 @@ func (o observed) StrandedSince() (since time.Time, is bool) {
 		if len(pod.Spec.SchedulingGates) > 0 {
 			continue
 		}
-		c := podstatus.Condition(pod.Status.Conditions, corev1.PodScheduled)
-		if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable || podstatus.Pushed(pod) == corev1.ConditionTrue {
+		c := podstatus.FindPodCondition(pod.Status.Conditions, corev1.PodScheduled)
+		if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable || podstatus.PushedStatus(pod) == corev1.ConditionTrue {
 			return since, false
 		}
 		if is = true; c.LastTransitionTime.After(since) {
@@ -342,7 +342,7 @@ func (o observed) podAboutToBindHere() bool {
 			return pod.Status.NominatedNodeName == o.Member.NodeName
 		}
 		own := o.ownDestination()
-		return own != nil && placement.Schedulable(&pod, own.Node)
+		return own != nil && placement.SchedulableOnNode(&pod, own.Node)
 	})
 }
 
@@ -355,7 +355,7 @@ func (o observed) notScheduledRefusal() *mirror.Refusal {
 			said = c.Message
 		}
 	}
-	return mirror.Refuse(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.Member.Registration, pod.Name, said)
+	return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.Member.Registration, pod.Name, said)
 }
 
 // decideAfterTimeout returns the decision after the member's timeout.
@@ -364,7 +364,7 @@ func (o observed) decideAfterTimeout(why *mirror.Refusal) decision {
 	if len(o.Pods) == 0 || !claimsMovable(o.ClaimGroup) || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.StillProvisioning }) {
 		return waiting // root_pvc reports the reason, except for slow provisioning
 	}
-	tried := report.TriedOf(o.Claim.Root).Begin(o.Now)
+	tried := report.AttemptedMembersOf(o.Claim.Root).BeginRound(o.Now)
 	if tried.Until != 0 {
 		return nothing{time.Unix(tried.Until, 0).Sub(o.Now)}
 	}
@@ -373,17 +373,17 @@ func (o observed) decideAfterTimeout(why *mirror.Refusal) decision {
 	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.capacityFitsHere() && o.provisionableOnAnyNode() {
 		return lowerCapacity{}
 	}
-	known := tried.Has(o.Member.ClusterID)
-	tried = tried.With(o.Member, why)
+	known := tried.HasAttempted(o.Member.ClusterID)
+	tried = tried.WithFailedMember(o.Member, why)
 	for _, p := range others {
-		if !tried.Has(p.ClusterID) {
+		if !tried.HasAttempted(p.ClusterID) {
 			tried.Moved = o.Now.Unix()
 			return moveClaims{claims, p.Node, tried, why}
 		}
 	}
 	switch {
 	case len(others) > 0:
-		return freeClaims{claims, tried.End(o.Now, o.Claim.Timeout)}
+		return freeClaims{claims, tried.EndRound(o.Now, o.Claim.Timeout)}
 	case !known:
 		return recordNoCandidate{claims, tried, why}
 	}
@@ -400,11 +400,11 @@ func (o observed) provisionableOnAnyNode() bool {
 		return true
 	}
 	if len(o.Shared) > 0 || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.Class.Name != o.Claim.Class.Name }) ||
-		slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool { return scheduling.Confines(&pod, o.Member) }) {
+		slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool { return scheduling.RestrictsMemberNodes(&pod, o.Member) }) {
 		return false
 	}
 	return slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool {
-		c := podstatus.Condition(pod.Status.Conditions, v1alpha1.PodPushed)
+		c := podstatus.FindPodCondition(pod.Status.Conditions, v1alpha1.PodPushed)
 		return c != nil && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.Add(o.Claim.Timeout).After(o.Now)
 	})
 }

@@ -63,7 +63,7 @@ func seen(change ...func(*observed)) observed {
 func node(registration, capacity string) placement.Candidate {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: registration}}
 	cr.Status.ClusterID = map[string]string{"first": "id1", "second": "id2", "third": "id3"}[registration]
-	p := placement.Candidate{Member: placement.MemberOf(cr, &corev1.Node{
+	p := placement.Candidate{Member: placement.MemberOfRegistration(cr, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: cr.NodeName(), Labels: map[string]string{
 			v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: cr.Status.ClusterID}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
@@ -95,9 +95,9 @@ func set(root *corev1.PersistentVolumeClaim, key, value string) {
 	root.Annotations[key] = value
 }
 
-func tried(t report.Tried) func(*observed) {
+func tried(t report.AttemptedMembers) func(*observed) {
 	return func(o *observed) {
-		text, err := t.Annotation()
+		text, err := t.AnnotationValue()
 		if err != nil {
 			panic(err)
 		}
@@ -105,10 +105,10 @@ func tried(t report.Tried) func(*observed) {
 	}
 }
 
-func failed(names ...string) []report.TriedMember {
-	members := make([]report.TriedMember, len(names))
+func failed(names ...string) []report.AttemptedMember {
+	members := make([]report.AttemptedMember, len(names))
 	for i, name := range names {
-		members[i] = report.TriedMember{Cluster: node(name, "").ClusterID, Name: name}
+		members[i] = report.AttemptedMember{Cluster: node(name, "").ClusterID, Name: name}
 	}
 	return members
 }
@@ -160,7 +160,7 @@ func steered(age time.Duration) func(*observed) {
 		notNominated(o)
 		annotated(v1alpha1.AnnotationPlacedIn, "")(o)
 		annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o)
-		tried(report.Tried{Moved: now.Add(-age).Unix(), Members: failed("second")})(o)
+		tried(report.AttemptedMembers{Moved: now.Add(-age).Unix(), Members: failed("second")})(o)
 	}
 }
 
@@ -259,7 +259,7 @@ func siblingMoved(age time.Duration) func(*observedClaim) {
 	return func(c *observedClaim) {
 		set(c.Root, route.AnnSelectedNode, "kosmos-second")
 		set(c.Root, v1alpha1.AnnotationSteeredTo, "kosmos-second")
-		text, err := report.Tried{Moved: now.Add(-age).Unix(), Members: failed("first")}.Annotation()
+		text, err := report.AttemptedMembers{Moved: now.Add(-age).Unix(), Members: failed("first")}.AnnotationValue()
 		if err != nil {
 			panic(err)
 		}
@@ -271,7 +271,7 @@ func siblingMoved(age time.Duration) func(*observedClaim) {
 // selected for the claim, or empty.
 func siblingCopies(node string) func(*observedClaim) {
 	return func(c *observedClaim) {
-		c.Source = &datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
+		c.Source = &datasource.DataSource{Kind: "PersistentVolumeClaim", Name: "golden"}
 		c.Root.Name = "copy"
 		set(c.Root, route.AnnSelectedNode, node)
 		set(c.Root, v1alpha1.AnnotationSteeredTo, node)
@@ -293,7 +293,7 @@ func said(d decision) string {
 		}
 		return strings.Join(all, ",")
 	}
-	known := func(t report.Tried) string {
+	known := func(t report.AttemptedMembers) string {
 		var all []string
 		for _, m := range t.Members {
 			all = append(all, m.Name)
@@ -321,8 +321,8 @@ func said(d decision) string {
 }
 
 func TestDecide(t *testing.T) {
-	paused := func(until time.Duration) report.Tried {
-		return report.Tried{Rounds: 1, Moved: now.Add(-2 * timeout).Unix(), Until: now.Add(until).Unix(), Members: failed("first", "second", "third")}
+	paused := func(until time.Duration) report.AttemptedMembers {
+		return report.AttemptedMembers{Rounds: 1, Moved: now.Add(-2 * timeout).Unix(), Until: now.Add(until).Unix(), Members: failed("first", "second", "third")}
 	}
 	for name, tc := range map[string]struct {
 		observed observed
@@ -336,7 +336,7 @@ func TestDecide(t *testing.T) {
 		"slow provisioning is not a failure":                                                          {seen(noEvidence), "nothing"},
 		"the failure would be the same in every member":                                               {seen(reason("VolumeLost")), "nothing"},
 		"the claim waits because it is placed in another member":                                      {seen(reason("PlacedElsewhere")), "nothing"},
-		"the evidence is older than the reassignment to this member: the timeout starts again":        {seen(since(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
+		"the evidence is older than the reassignment to this member: the timeout starts again":        {seen(since(time.Hour), tried(report.AttemptedMembers{Moved: now.Unix()})), "again in 1m1s"},
 		"another member's node is selected":                                                           {seen(annotated(route.AnnSelectedNode, "kosmos-second")), "nothing"},
 		"no node is selected":                                                                         {seen(annotated(route.AnnSelectedNode, "")), "nothing"},
 		"the class belongs to another provisioner":                                                    {seen(func(o *observed) { o.Claim.Class = nil }), "nothing"},
@@ -367,14 +367,14 @@ func TestDecide(t *testing.T) {
 		// The scheduler keeps to the selection, but places none of the Pods here.
 		"the Pod was replaced by one that cannot run here: the claim is reassigned":                          {seen(stranded(timeout + truncationAllowance)), "move data to kosmos-third tried first"},
 		"the Pod has been unschedulable for less than the timeout":                                           {seen(stranded(10 * time.Second)), "again in 51s"},
-		"the Pod is unschedulable, and the claim was reassigned here only just now":                          {seen(stranded(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
+		"the Pod is unschedulable, and the claim was reassigned here only just now":                          {seen(stranded(time.Hour), tried(report.AttemptedMembers{Moved: now.Unix()})), "again in 1m1s"},
 		"the Pod is unschedulable, and the class's timeout is shorter than the scheduler's backoff":          {seen(stranded(5*time.Second), func(o *observed) { o.Claim.Timeout = 2 * time.Second }), "again in 11s"},
 		"the Pod is unschedulable, and root_pvc has not placed the claim":                                    {seen(stranded(time.Hour), annotated(v1alpha1.AnnotationPlacedIn, "")), "move data to kosmos-third tried first"},
 		"the Pod is unschedulable, and another member is not proven empty yet":                               {seen(stranded(time.Hour), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
-		"the Pod is unschedulable everywhere: the scheduler can select any member, and a backoff begins":     {seen(stranded(time.Hour), tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
+		"the Pod is unschedulable everywhere: the scheduler can select any member, and a backoff begins":     {seen(stranded(time.Hour), tried(report.AttemptedMembers{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
 		"the Pod is unschedulable everywhere, and the backoff has not ended (I5)":                            {seen(stranded(time.Hour), tried(paused(30*time.Second))), "again in 30s"},
 		"the Pod is unschedulable, and no other member is suitable: this is recorded":                        {seen(stranded(time.Hour), rooms("10Gi", "", "")), "stay tried first"},
-		"the Pod is unschedulable, and no other member is suitable, which is already recorded (I5)":          {seen(stranded(time.Hour), rooms("10Gi", "", ""), tried(report.Tried{Members: failed("first")})), "again in 1m0s"},
+		"the Pod is unschedulable, and no other member is suitable, which is already recorded (I5)":          {seen(stranded(time.Hour), rooms("10Gi", "", ""), tried(report.AttemptedMembers{Members: failed("first")})), "again in 1m0s"},
 		"the Pod is unschedulable, but nominated here again":                                                 {seen(stranded(time.Hour), nominated), "nothing"},
 		"the Pod is unschedulable, but pushed":                                                               {seen(stranded(time.Hour), pushed), "again in 1m0s"},
 		"the scheduler has not tried the new Pod yet":                                                        {seen(noEvidence, notNominated), "again in 1m0s"},
@@ -400,7 +400,7 @@ func TestDecide(t *testing.T) {
 		"another claim's source is in another member, and a third claim has its volume":              {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingBound)), "nothing"},
 		"another claim's source is in a member without a node":                                       {seen(noEvidence, sibling(siblingCopies("kosmos-fourth"))), "nothing"},
 		"no other member has a populator for the kind of the claim's source": {seen(func(o *observed) {
-			o.Claim.Source = &datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}
+			o.Claim.Source = &datasource.DataSource{Group: "example.com", Kind: "Image", Name: "i"}
 			o.ClaimGroup[0] = *o.Claim
 		}), "stay tried first"},
 
@@ -408,7 +408,7 @@ func TestDecide(t *testing.T) {
 		"two members have the same capacity: the first by name is selected": {seen(rooms("10Gi", "10Gi", "10Gi")), "move data to kosmos-second tried first"},
 		"a member with too little capacity is skipped":                      {seen(rooms("10Gi", "1Gi", "1023Mi")), "move data to kosmos-second tried first"},
 		"a member that does not offer the class is skipped":                 {seen(rooms("10Gi", "10Gi", "")), "move data to kosmos-second tried first"},
-		"a member that failed in this round is skipped":                     {seen(tried(report.Tried{Members: failed("third")})), "move data to kosmos-second tried third,first"},
+		"a member that failed in this round is skipped":                     {seen(tried(report.AttemptedMembers{Members: failed("third")})), "move data to kosmos-second tried third,first"},
 		"a node that is not ready is skipped":                               {seen(at("third", notReady)), "move data to kosmos-second tried first"},
 		"a cordoned node is skipped":                                        {seen(at("third", cordoned)), "move data to kosmos-second tried first"},
 		"a node with a taint that the Pod does not tolerate is skipped":     {seen(at("third", tainted)), "move data to kosmos-second tried first"},
@@ -429,11 +429,11 @@ func TestDecide(t *testing.T) {
 		"another claim of the Pod is bound: no reassignment":                                    {seen(sibling(siblingBound)), "again in 1m0s"},
 		"another claim of the Pod has a foreign class: no reassignment":                         {seen(sibling(siblingForeign)), "again in 1m0s"},
 		"another claim of the Pod was reassigned: the claim follows":                            {seen(noEvidence, sibling(siblingMoved(time.Second))), "move data to kosmos-second tried first"},
-		"another claim was reassigned before this one was reassigned here: this one stays (I5)": {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(time.Second))), "nothing"},
-		"two claims were reassigned at the same time: the node whose name sorts last wins":      {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
+		"another claim was reassigned before this one was reassigned here: this one stays (I5)": {seen(noEvidence, tried(report.AttemptedMembers{Moved: now.Unix()}), sibling(siblingMoved(time.Second))), "nothing"},
+		"two claims were reassigned at the same time: the node whose name sorts last wins":      {seen(noEvidence, tried(report.AttemptedMembers{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
 		"another claim was reassigned and is bound: the claim does not follow":                  {seen(noEvidence, sibling(siblingMoved(time.Second), siblingBound)), "nothing"},
 		"another claim was not reassigned: it follows this one to the second member": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
-			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *observedClaim) {
+			tried(report.AttemptedMembers{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *observedClaim) {
 				set(c.Root, route.AnnSelectedNode, here.NodeName)
 				delete(c.Root.Annotations, v1alpha1.AnnotationSteeredTo)
 				delete(c.Root.Annotations, v1alpha1.AnnotationTried)
@@ -451,14 +451,14 @@ func TestDecide(t *testing.T) {
 		"another claim is bound and has a foreign class":                                             {seen(noEvidence, sibling(siblingBoundIn("id2"), siblingForeign)), "nothing"},
 
 		// Rounds.
-		"all members were tried: the scheduler can select any, and a backoff begins": {seen(tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
-		"all members were tried for the second time: the backoff is longer":          {seen(tried(report.Tried{Rounds: 1, Members: failed("second", "third")})), "free data tried second,third,first until 2m0s"},
+		"all members were tried: the scheduler can select any, and a backoff begins": {seen(tried(report.AttemptedMembers{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
+		"all members were tried for the second time: the backoff is longer":          {seen(tried(report.AttemptedMembers{Rounds: 1, Members: failed("second", "third")})), "free data tried second,third,first until 2m0s"},
 		"during the backoff, the claim stays":                                        {seen(tried(paused(30 * time.Second))), "again in 30s"},
 		"after the backoff, all members can be tried again":                          {seen(tried(paused(0))), "move data to kosmos-third tried first"},
 		"no other member is suitable: this is recorded":                              {seen(rooms("10Gi", "", "")), "stay tried first"},
-		"no other member is suitable, and this is already recorded (I5)":             {seen(rooms("10Gi", "", ""), tried(report.Tried{Members: failed("first")})), "again in 1m0s"},
-		"another member has become suitable since":                                   {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("first")})), "move data to kosmos-second tried first"},
-		"all suitable members have failed: the scheduler can select any":             {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
+		"no other member is suitable, and this is already recorded (I5)":             {seen(rooms("10Gi", "", ""), tried(report.AttemptedMembers{Members: failed("first")})), "again in 1m0s"},
+		"another member has become suitable since":                                   {seen(rooms("10Gi", "10Gi", ""), tried(report.AttemptedMembers{Members: failed("first")})), "move data to kosmos-second tried first"},
+		"all suitable members have failed: the scheduler can select any":             {seen(rooms("10Gi", "10Gi", ""), tried(report.AttemptedMembers{Members: failed("second")})), "free data tried second,first until 1m0s"},
 
 		// Waiting does not help: only an admin can change the registration's rules.
 		"the member does not admit the namespace: the claim is reassigned immediately": {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0)), "move data to kosmos-third tried first"},
@@ -466,7 +466,7 @@ func TestDecide(t *testing.T) {
 		"the member does not admit the namespace, but both other members do":           {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), labels("team")), "move data to kosmos-third tried first"},
 		"the member does not admit the namespace, whose labels are not known yet":      {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), unknown), "move data to kosmos-second tried first"},
 		"no member admits the namespace: the claim is not reassigned":                  {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("second", "team"), wants("third", "team"), labels("zone")), "stay tried first"},
-		"reassigned here, and this member does not admit the namespace either":         {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), tried(report.Tried{Moved: now.Unix(), Members: failed("third")})), "move data to kosmos-second tried third,first"},
+		"reassigned here, and this member does not admit the namespace either":         {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), tried(report.AttemptedMembers{Moved: now.Unix(), Members: failed("third")})), "move data to kosmos-second tried third,first"},
 		"the member does not admit the namespace, and the backoff has not ended":       {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), tried(paused(30*time.Second))), "again in 30s"},
 		"a conflicting namespace may be handed over: the claim waits":                  {seen(reason(v1alpha1.ReasonNamespaceConflict), since(time.Second)), "again in 1m0s"},
 
@@ -494,7 +494,7 @@ func TestDecide(t *testing.T) {
 		"out of space, and the Pod has another claim of the class":                       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, sibling()), "lower"},
 		"out of space, and the Pod has a claim of a class that may exclude nodes":        {seen(reason(v1alpha1.ReasonOutOfSpace), waited, sibling(siblingOfAnotherClass), offersZonal), "move data,logs to kosmos-third tried first"},
 		"out of space, and the Pod uses a shared volume, which may exclude nodes":        {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) { o.Shared = []*corev1.PersistentVolume{{}} }), "move data to kosmos-third tried first"},
-		"out of space in all members, for a Pod that may only run on some nodes":         {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) { confined(&o.Pods[0]) }, tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
+		"out of space in all members, for a Pod that may only run on some nodes":         {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) { confined(&o.Pods[0]) }, tried(report.AttemptedMembers{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
 		"freed, and selected for this member again: the next attempt begins later":       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *observed) { confined(&o.Pods[0]) }, tried(paused(30*time.Second))), "again in 30s"},
 		"out of space, and less capacity is published: the claim is reassigned":          {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("1023Mi", "10Gi", "")), "move data to kosmos-second tried first"},
 		"out of space, and the class is no longer offered here: the claim is reassigned": {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("", "10Gi", "")), "move data to kosmos-second tried first"},
@@ -522,7 +522,7 @@ func wants(registration, label string) func(*observed) {
 	return func(o *observed) {
 		for i := range o.Destinations {
 			if o.Destinations[i].Registration == registration {
-				o.Destinations[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+				o.Destinations[i].Rules = placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 					Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{label: ""}}}})
 			}
 		}
@@ -542,7 +542,7 @@ func denies(registration, pattern string) func(*observed) {
 	return func(o *observed) {
 		for i := range o.Destinations {
 			if o.Destinations[i].Registration == registration {
-				o.Destinations[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+				o.Destinations[i].Rules = placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 					Namespaces: v1alpha1.NamespacesSpec{Deny: &[]string{pattern}}}})
 			}
 		}

@@ -50,9 +50,9 @@
 //
 // The next member must meet all of these conditions (placement.Verdict.Suitable):
 //
-//   - Its virtual node is Ready and not cordoned, and the Pod can run there (Member.MayRun).
+//   - Its virtual node is Ready and not cordoned, and the Pod can run there (Member.MayRunPods).
 //   - Its registration admits the namespace, and the class's topologies allow its node
-//     (Member.Answer).
+//     (Member.AnswerRequest).
 //   - It has a CSIStorageCapacity that fits each claim.
 //   - It has not been tried in this round.
 //
@@ -75,13 +75,13 @@
 // Only the driver's own ResourceExhausted (reason OutOfSpace) reduces a class's capacity. It does
 // so only for volumes of that size and larger, and only after it has lasted for the timeout,
 // because the driver reports on one topology segment, and the member's scheduler may find another
-// (I8). recovery records it in the Link's exhausted.Sizes. capacity then publishes less for five
+// (I8). recovery records it in the Link's exhausted.RejectedSizes. capacity then publishes less for five
 // minutes, or until the member publishes new figures, or until a claim of that size is satisfied
 // there. OutOfRange does not count: drivers also return it for sizes that are too small, so a
 // tenant's claim of one byte would make the class unavailable to all tenants. A Pod that cannot be
 // scheduled does not count either (I8).
 //
-// The capacity stays if the claim's Pods may themselves exclude nodes (scheduling.Confines), or may
+// The capacity stays if the claim's Pods may themselves exclude nodes (scheduling.RestrictsMemberNodes), or may
 // have a volume that does: a shared one, or one of another class. The nodes that remain may be full
 // while others are not, so a tenant could make the class look full for all tenants (I8). For the same
 // reason, one of the Pods must have been pushed for the timeout: a Pod that has just replaced another

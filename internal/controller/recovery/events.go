@@ -44,7 +44,7 @@ func quoteClaimNames(claims []observedClaim) string {
 		names[i] = c.Root.Name
 	}
 	if len(names) == 1 {
-		return "claim " + text.Quoted(names...)
+		return "claim " + text.QuotedNames(names...)
 	}
-	return "claims " + text.Quoted(names...)
+	return "claims " + text.QuotedNames(names...)
 }

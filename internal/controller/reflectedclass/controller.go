@@ -37,20 +37,20 @@ type Reconciler struct {
 	// Classes contains the members' classes.
 	Classes *reflection.MemberClasses
 
-	root *guarded.Root
-	// problems contains the last reported problems, by class and registration. It needs no lock,
+	root *guarded.HostWriter
+	// reportedProblems contains the last reported problems, by class and registration. It needs no lock,
 	// because there is one worker.
-	problems map[string]map[string]reflection.Problem
-	// left contains the classes that are being re-created, until they exist again. If the creation
+	reportedProblems map[string]map[string]reflection.Problem
+	// beingRecreated contains the classes that are being re-created, until they exist again. If the creation
 	// fails after the deletion, the labels and annotations that others set exist only here.
-	left map[string]*storagev1.StorageClass
-	// reported contains the UIDs of the classes whose parameters were reported as invalid, by name.
-	reported map[string]types.UID
+	beingRecreated map[string]*storagev1.StorageClass
+	// reportedUIDs contains the UIDs of the classes whose parameters were reported as invalid, by name.
+	reportedUIDs map[string]types.UID
 
-	host *guarded.Root
+	host *guarded.HostWriter
 }
 
-// RBAC cannot distinguish reflected classes from others. guarded.Root therefore writes only to
+// RBAC cannot distinguish reflected classes from others. guarded.HostWriter therefore writes only to
 // classes with the labels of reflected classes, and config/policy limits the manager's account in
 // the same way.
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch;create;patch;delete
@@ -59,76 +59,76 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.problems, r.left = map[string]map[string]reflection.Problem{}, map[string]*storagev1.StorageClass{}
-	r.reported, r.host = map[string]types.UID{}, guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	r.reportedProblems, r.beingRecreated = map[string]map[string]reflection.Problem{}, map[string]*storagev1.StorageClass{}
+	r.reportedUIDs, r.host = map[string]types.UID{}, guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&storagev1.StorageClass{}, &handler.EnqueueRequestForObject{}).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cr client.Object) []reconcile.Request {
-			return r.ofRegistration(ctx, cr.GetName())
+			return r.registrationToClasses(ctx, cr.GetName())
 		}), builder.WithPredicates(changedForClasses())).
-		WatchesRawSource(r.Classes.Offers(r.ofRegistration)).
-		Complete(settling.Reconciler(r))
+		WatchesRawSource(r.Classes.OffersSource(r.registrationToClasses)).
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile creates, updates, re-creates or deletes the host's class of one name, and reports if it is invalid.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, request.NamespacedName)
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Client, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	r.reportInvalidParameters(request.Name, class)
-	view, err := r.view(ctx)
+	view, err := r.readReflectionView(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	current := class
 	if current == nil {
-		current = r.left[request.Name] // while the class is being re-created, no other member may take it over
+		current = r.beingRecreated[request.Name] // while the class is being re-created, no other member may take it over
 	}
-	ruling := view.Rule(request.Name, current)
-	r.report(request.Name, ruling.Problems)
+	ruling := view.RuleOnClass(request.Name, current)
+	r.recordProblems(request.Name, ruling.Problems)
 	if len(ruling.Offering) == 0 || class != nil && class.DeletionTimestamp == nil {
-		delete(r.left, request.Name)
+		delete(r.beingRecreated, request.Name)
 	}
-	err = r.act(ctx, class, decide(request.Name, class, r.left[request.Name], ruling))
+	err = r.executeDecision(ctx, class, decideClassAction(request.Name, class, r.beingRecreated[request.Name], ruling))
 	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // if the class already exists, the watch enqueues it
 }
 
-func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d decision) error {
+func (r *Reconciler) executeDecision(ctx context.Context, class *storagev1.StorageClass, d decision) error {
 	switch d.do {
-	case nothing:
-	case create:
-		return r.host.Create(ctx, actor, d.after)
-	case patch:
-		return r.host.Patch(ctx, actor, class, d.after)
-	case remake:
-		r.left[class.Name] = d.after.DeepCopy() // record the class before the deletion, because the response may be lost
-		if err := r.host.Delete(ctx, class); err != nil {
+	case doNothing:
+	case createClass:
+		return r.host.CreateOwned(ctx, actor, d.after)
+	case patchClass:
+		return r.host.PatchOwned(ctx, actor, class, d.after)
+	case recreateClass:
+		r.beingRecreated[class.Name] = d.after.DeepCopy() // record the class before the deletion, because the response may be lost
+		if err := r.host.DeleteOwned(ctx, class); err != nil {
 			return err
 		}
-		return r.host.Create(ctx, actor, d.after)
-	case remove:
-		return r.host.Delete(ctx, class)
+		return r.host.CreateOwned(ctx, actor, d.after)
+	case deleteClass:
+		return r.host.DeleteOwned(ctx, class)
 	}
 	return nil
 }
 
-// report records the problems with a class, and enqueues the registrations whose problems have
+// recordProblems records the problems with a class, and enqueues the registrations whose problems have
 // changed.
-func (r *Reconciler) report(name string, problems map[string]reflection.Problem) {
-	was := r.problems[name]
-	for registration := range concerned(was, problems) {
-		r.Classes.Ruled(registration)
+func (r *Reconciler) recordProblems(name string, problems map[string]reflection.Problem) {
+	was := r.reportedProblems[name]
+	for registration := range registrationsWithChanges(was, problems) {
+		r.Classes.EnqueueRulingReports(registration)
 	}
-	delete(r.problems, name)
+	delete(r.reportedProblems, name)
 	if len(problems) > 0 {
-		r.problems[name] = problems
+		r.reportedProblems[name] = problems
 	}
 }
 
-// concerned returns the registrations whose problems differ.
-func concerned(was, is map[string]reflection.Problem) map[string]struct{} {
+// registrationsWithChanges returns the registrations whose problems differ.
+func registrationsWithChanges(was, is map[string]reflection.Problem) map[string]struct{} {
 	all := map[string]struct{}{}
 	for registration := range was {
 		all[registration] = struct{}{}
@@ -143,7 +143,7 @@ func concerned(was, is map[string]reflection.Problem) map[string]struct{} {
 	return all
 }
 
-func (r *Reconciler) view(ctx context.Context) (reflection.View, error) {
+func (r *Reconciler) readReflectionView(ctx context.Context) (reflection.View, error) {
 	var registrations v1alpha1.ClusterRegistrationList
 	if err := r.Client.List(ctx, &registrations); err != nil {
 		return reflection.View{}, fmt.Errorf("list registrations: %w", err)
@@ -151,9 +151,9 @@ func (r *Reconciler) view(ctx context.Context) (reflection.View, error) {
 	return reflection.View{Classes: r.Classes, Registrations: registrations.Items}, nil
 }
 
-// ofRegistration enqueues the classes that a registration offers or has offered.
-func (r *Reconciler) ofRegistration(ctx context.Context, registration string) []reconcile.Request {
-	view, err := r.view(ctx)
+// registrationToClasses enqueues the classes that a registration offers or has offered.
+func (r *Reconciler) registrationToClasses(ctx context.Context, registration string) []reconcile.Request {
+	view, err := r.readReflectionView(ctx)
 	var classes storagev1.StorageClassList
 	if err == nil {
 		err = r.Client.List(ctx, &classes)
@@ -163,8 +163,8 @@ func (r *Reconciler) ofRegistration(ctx context.Context, registration string) []
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, name := range view.Names(registration, classes.Items) {
-		requests = append(requests, reconcile.Request{NamespacedName: index.Named(name)})
+	for _, name := range view.ClassNamesFor(registration, classes.Items) {
+		requests = append(requests, reconcile.Request{NamespacedName: index.ClusterScopedKey(name)})
 	}
 	return requests
 }
@@ -175,6 +175,6 @@ func changedForClasses() predicate.Predicate {
 		before, ok := e.ObjectOld.(*v1alpha1.ClusterRegistration)
 		after, okay := e.ObjectNew.(*v1alpha1.ClusterRegistration)
 		return !ok || !okay || before.Generation != after.Generation || before.UID != after.UID ||
-			reflection.Reflects(before) != reflection.Reflects(after) || before.Status.ClusterID != after.Status.ClusterID
+			reflection.IsReflectionEnabled(before) != reflection.IsReflectionEnabled(after) || before.Status.ClusterID != after.Status.ClusterID
 	}}
 }

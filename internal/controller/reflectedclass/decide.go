@@ -8,45 +8,45 @@ import (
 	"github.com/xylem-io/xylem/internal/reflection"
 )
 
-type act int
+type action int
 
 const (
-	nothing act = iota
-	create
-	patch
-	// remake deletes and re-creates a class because an immutable field must change.
-	remake
-	// remove deletes a class that no member offers.
-	remove
+	doNothing action = iota
+	createClass
+	patchClass
+	// recreateClass deletes and re-creates a class because an immutable field must change.
+	recreateClass
+	// deleteClass deletes a class that no member offers.
+	deleteClass
 )
 
 type decision struct {
-	do    act
+	do    action
 	after *storagev1.StorageClass
 }
 
-// decide returns what to do with the host's class of the given name, which may be nil. left is a
+// decideClassAction returns what to do with the host's class of the given name, which may be nil. left is a
 // class that was deleted and must be re-created, or nil.
-func decide(name string, class, left *storagev1.StorageClass, ruling reflection.Ruling) decision {
+func decideClassAction(name string, class, left *storagev1.StorageClass, ruling reflection.Ruling) decision {
 	switch {
-	case class != nil && (!reflection.Ours(class) || class.DeletionTimestamp != nil):
+	case class != nil && (!reflection.IsReflectedClass(class) || class.DeletionTimestamp != nil):
 		return decision{} // foreign, or being deleted
 	case len(ruling.Offering) == 0 && class == nil:
 		return decision{}
 	case len(ruling.Offering) == 0:
-		return decision{do: remove}
+		return decision{do: deleteClass}
 	}
 	if class == nil {
-		return decision{create, reflection.HostClass(name, ruling, left)}
+		return decision{createClass, reflection.HostClassForRuling(name, ruling, left)}
 	}
-	want := reflection.HostClass(name, ruling, class)
+	want := reflection.HostClassForRuling(name, ruling, class)
 	switch {
 	case equality.Semantic.DeepEqual(class, want):
 		return decision{}
-	case !reflection.Changeable(class, want):
+	case !reflection.CanUpdateClass(class, want):
 		// Keep the labels and annotations that others set, such as the annotation of a default class.
 		want.ObjectMeta = metav1.ObjectMeta{Name: name, Labels: want.Labels, Annotations: want.Annotations}
-		return decision{remake, want}
+		return decision{recreateClass, want}
 	}
-	return decision{patch, want}
+	return decision{patchClass, want}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func ruled(policy corev1.PersistentVolumeReclaimPolicy, expands bool, by ...string) reflection.Ruling {
-	ruling := reflection.Ruling{Terms: reflection.Terms{Policy: policy, Expands: expands}}
+	ruling := reflection.Ruling{Terms: reflection.ClassTerms{Policy: policy, Expands: expands}}
 	for _, name := range by {
 		ruling.Offering = append(ruling.Offering, reflection.Offering{Registration: name, ClusterID: "id-" + name})
 	}
@@ -30,7 +30,7 @@ func ruled(policy corev1.PersistentVolumeReclaimPolicy, expands bool, by ...stri
 func TestDecide(t *testing.T) {
 	const retain, del = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete
 	standing := func(change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
-		class := reflection.HostClass("fast", ruled(del, true, "a", "b"), nil)
+		class := reflection.HostClassForRuling("fast", ruled(del, true, "a", "b"), nil)
 		for _, f := range change {
 			f(class)
 		}
@@ -39,34 +39,34 @@ func TestDecide(t *testing.T) {
 	for name, c := range map[string]struct {
 		class  *storagev1.StorageClass
 		ruling reflection.Ruling
-		want   act
+		want   action
 	}{
-		"a member offers the class, which does not exist yet": {nil, ruled(del, true, "a"), create},
-		"no member offers the class, which does not exist":    {nil, ruled("", false), nothing},
-		"the class is up to date":                             {standing(), ruled(del, true, "b", "a"), nothing},
-		"no member offers the class anymore":                  {standing(), ruled("", false), remove},
-		"one of the members no longer offers the class":       {standing(), ruled(del, true, "a"), patch},
-		"another member offers the class":                     {standing(), ruled(del, true, "a", "b", "c"), patch},
-		"expansion is no longer allowed":                      {standing(), ruled(del, false, "a", "b"), patch},
-		"the members' reclaim policy changes":                 {standing(), ruled(retain, true, "a", "b"), remake},
-		"someone added parameters":                            {standing(func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"a": "b"} }), ruled(del, true, "a", "b"), remake},
-		"someone removed the topologies":                      {standing(func(c *storagev1.StorageClass) { c.AllowedTopologies = nil }), ruled(del, true, "a", "b"), patch},
-		"the class belongs to another provisioner":            {standing(func(c *storagev1.StorageClass) { c.Provisioner = "ebs.csi.aws.com" }), ruled("", false), nothing},
-		"an admin took over the class":                        {standing(func(c *storagev1.StorageClass) { delete(c.Labels, v1alpha1.LabelManagedBy) }), ruled("", false), nothing},
-		"the class has only the managed-by label":             {standing(func(c *storagev1.StorageClass) { c.Labels = map[string]string{v1alpha1.LabelManagedBy: "xylem"} }), ruled("", false), nothing},
-		"the class is being deleted":                          {standing(func(c *storagev1.StorageClass) { c.DeletionTimestamp = &metav1.Time{} }), ruled(retain, true, "a"), nothing},
+		"a member offers the class, which does not exist yet": {nil, ruled(del, true, "a"), createClass},
+		"no member offers the class, which does not exist":    {nil, ruled("", false), doNothing},
+		"the class is up to date":                             {standing(), ruled(del, true, "b", "a"), doNothing},
+		"no member offers the class anymore":                  {standing(), ruled("", false), deleteClass},
+		"one of the members no longer offers the class":       {standing(), ruled(del, true, "a"), patchClass},
+		"another member offers the class":                     {standing(), ruled(del, true, "a", "b", "c"), patchClass},
+		"expansion is no longer allowed":                      {standing(), ruled(del, false, "a", "b"), patchClass},
+		"the members' reclaim policy changes":                 {standing(), ruled(retain, true, "a", "b"), recreateClass},
+		"someone added parameters":                            {standing(func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"a": "b"} }), ruled(del, true, "a", "b"), recreateClass},
+		"someone removed the topologies":                      {standing(func(c *storagev1.StorageClass) { c.AllowedTopologies = nil }), ruled(del, true, "a", "b"), patchClass},
+		"the class belongs to another provisioner":            {standing(func(c *storagev1.StorageClass) { c.Provisioner = "ebs.csi.aws.com" }), ruled("", false), doNothing},
+		"an admin took over the class":                        {standing(func(c *storagev1.StorageClass) { delete(c.Labels, v1alpha1.LabelManagedBy) }), ruled("", false), doNothing},
+		"the class has only the managed-by label":             {standing(func(c *storagev1.StorageClass) { c.Labels = map[string]string{v1alpha1.LabelManagedBy: "xylem"} }), ruled("", false), doNothing},
+		"the class is being deleted":                          {standing(func(c *storagev1.StorageClass) { c.DeletionTimestamp = &metav1.Time{} }), ruled(retain, true, "a"), doNothing},
 		"an admin made the class the default": {standing(func(c *storagev1.StorageClass) {
 			c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
-		}), ruled(del, true, "a", "b"), nothing},
+		}), ruled(del, true, "a", "b"), doNothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.class.DeepCopy()
-			got := decide("fast", c.class, nil, c.ruling)
+			got := decideClassAction("fast", c.class, nil, c.ruling)
 			if got.do != c.want {
 				t.Errorf("decision is %d, want %d", got.do, c.want)
 			}
-			if got.do == patch || got.do == create || got.do == remake {
-				if next := decide("fast", got.after, nil, c.ruling); next.do != nothing {
+			if got.do == patchClass || got.do == createClass || got.do == recreateClass {
+				if next := decideClassAction("fast", got.after, nil, c.ruling); next.do != doNothing {
 					t.Errorf("after the write, the decision is %d, want nothing", next.do)
 				}
 			}
@@ -117,17 +117,17 @@ func TestRemake(t *testing.T) {
 		"the deletion's response is lost": {map[string]error{"delete": failed}, []string{"delete uid/7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			class := reflection.HostClass("fast", ruled(corev1.PersistentVolumeReclaimDelete, true, "a"), nil)
+			class := reflection.HostClassForRuling("fast", ruled(corev1.PersistentVolumeReclaimDelete, true, "a"), nil)
 			class.UID, class.ResourceVersion = "uid", "7"
 			class.Labels["theirs"] = "kept"
 			class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 			ruling := ruled(corev1.PersistentVolumeReclaimRetain, true, "a")
-			want := reflection.HostClass("fast", ruling, class)
+			want := reflection.HostClassForRuling("fast", ruling, class)
 			want.UID, want.ResourceVersion = "", ""
 
 			host := &scripted{fail: c.fail}
-			r := &Reconciler{host: guarded.NewRoot(host, "", guarded.HostOnly{}), left: map[string]*storagev1.StorageClass{}}
-			if err := r.act(t.Context(), class, decide("fast", class, nil, ruling)); (err != nil) != (c.fail != nil) {
+			r := &Reconciler{host: guarded.NewHostWriter(host, "", guarded.HostOnlyGuard{}), beingRecreated: map[string]*storagev1.StorageClass{}}
+			if err := r.executeDecision(t.Context(), class, decideClassAction("fast", class, nil, ruling)); (err != nil) != (c.fail != nil) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.writes, host.writes); diff != "" {
@@ -135,7 +135,7 @@ func TestRemake(t *testing.T) {
 			}
 			if c.fail != nil {
 				host.fail = nil
-				if err := r.act(t.Context(), nil, decide("fast", nil, r.left["fast"], ruling)); err != nil {
+				if err := r.executeDecision(t.Context(), nil, decideClassAction("fast", nil, r.beingRecreated["fast"], ruling)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -160,7 +160,7 @@ func TestConcerned(t *testing.T) {
 		"the message of one problem changes": {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(concerned(c.was, c.is)))); diff != "" {
+			if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(registrationsWithChanges(c.was, c.is)))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

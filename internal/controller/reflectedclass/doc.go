@@ -13,7 +13,7 @@
 //
 // Deleting or re-creating a reflected class does not affect volumes: a volume got its policy when
 // it was mirrored, and claims need their class only to expand. A volume that is mirrored while its
-// class is missing gets policy Retain, as with any missing class (hostpv.Policy), because the
+// class is missing gets policy Retain, as with any missing class (hostpv.HostReclaimPolicy), because the
 // intended policy is unknown (I2). Such a volume becomes Released when its claim is deleted. The
 // deletion of a class does not wait for pending claims, because their member may be the reason for
 // the deletion.

@@ -15,22 +15,22 @@ import (
 func (r *Reconciler) reportInvalidParameters(name string, class *storagev1.StorageClass) {
 	problem := invalidParameters(class)
 	if problem == nil {
-		delete(r.reported, name)
+		delete(r.reportedUIDs, name)
 		return
 	}
-	if r.reported[name] == class.UID {
+	if r.reportedUIDs[name] == class.UID {
 		return
 	}
-	r.reported[name] = class.UID
+	r.reportedUIDs[name] = class.UID
 	r.Recorder.Eventf(class, nil, corev1.EventTypeWarning, problem.Reason, "Provision", "%s. Until then, Xylem does not provision volumes for claims of this class", problem.Message)
 }
 
 // invalidParameters returns the problem with the class, or nil if it is valid or not one of Xylem's.
 func invalidParameters(class *storagev1.StorageClass) *mirror.Refusal {
-	if !hostclass.Own(class) {
+	if !hostclass.IsXylemClass(class) {
 		return nil
 	}
-	_, err := hostclass.Read(class)
+	_, err := hostclass.ReadClassParameters(class)
 	var refusal *mirror.Refusal
 	errors.As(err, &refusal)
 	return refusal

@@ -23,7 +23,7 @@ func TestReportInvalidParameters(t *testing.T) {
 	const ours = v1alpha1.ProvisionerName
 	wrong := map[string]string{"xylem.io/sise": "x"}
 	recorder := events.NewFakeRecorder(8)
-	r := &Reconciler{Recorder: recorder, reported: map[string]types.UID{}}
+	r := &Reconciler{Recorder: recorder, reportedUIDs: map[string]types.UID{}}
 	for _, step := range []struct {
 		name     string
 		class    *storagev1.StorageClass

@@ -21,25 +21,25 @@ import (
 // MemberName is the name of the controller that runs for each member.
 const MemberName = "member_class"
 
-// pause is the minimum time between two changes to a member's offer. Each change may cause a write
+// minRecordInterval is the minimum time between two changes to a member's offer. Each change may cause a write
 // to the host for every class, and only the member's admin controls how many changes there are.
-const pause = 2 * time.Second
+const minRecordInterval = 2 * time.Second
 
-// observer records the classes of one member.
-type observer struct {
+// memberReconciler records the classes of one member.
+type memberReconciler struct {
 	*member.Link
 	classes *reflection.MemberClasses
-	// noted is the time of the last change. It needs no lock, because there is one worker.
-	noted time.Time
+	// lastRecorded is the time of the last change. It needs no lock, because there is one worker.
+	lastRecorded time.Time
 }
 
 // Setup adds the controller member_class to a Link. Its only request names the registration and
 // covers all of the member's classes, because the limit on their number applies to the total.
 func Setup(link *member.Link, classes *reflection.MemberClasses) error {
-	o := &observer{Link: link, classes: classes}
-	request := reconcile.Request{NamespacedName: index.Named(link.Registration)}
-	return link.Controller(MemberName, 1, o,
-		link.LeafSource(&storagev1.StorageClass{}, func(context.Context, client.Object) []reconcile.Request {
+	o := &memberReconciler{Link: link, classes: classes}
+	request := reconcile.Request{NamespacedName: index.ClusterScopedKey(link.Registration)}
+	return link.AddController(MemberName, 1, o,
+		link.LeafObjectSource(&storagev1.StorageClass{}, func(context.Context, client.Object) []reconcile.Request {
 			return []reconcile.Request{request}
 		}),
 		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -50,8 +50,8 @@ func Setup(link *member.Link, classes *reflection.MemberClasses) error {
 }
 
 // Reconcile records all of the member's classes from its synced cache.
-func (o *observer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if wait := o.noted.Add(pause).Sub(o.Clock.Now()); wait > 0 {
+func (o *memberReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if wait := o.lastRecorded.Add(minRecordInterval).Sub(o.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	var list storagev1.StorageClassList
@@ -62,19 +62,19 @@ func (o *observer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	if err := o.Host.List(ctx, &host); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list the host's storage classes: %w", err)
 	}
-	classes := make([]reflection.Class, 0, len(list.Items))
+	classes := make([]reflection.MemberClass, 0, len(list.Items))
 	for i := range list.Items {
-		if class, ok := reflection.ClassOf(&list.Items[i]); ok {
+		if class, ok := reflection.MemberClassOf(&list.Items[i]); ok {
 			classes = append(classes, class)
 		}
 	}
-	slices.SortFunc(classes, func(a, b reflection.Class) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(classes, func(a, b reflection.MemberClass) int { return strings.Compare(a.Name, b.Name) })
 	now := o.Clock.Now()
-	news, again := o.classes.Note(o.Registration, reflection.Seen{
-		ClusterID: o.ClusterID, Classes: classes, Published: reflection.PublishedFor(o.Registration, host.Items), At: now,
+	news, again := o.classes.RecordClasses(o.Registration, reflection.ObservedClasses{
+		ClusterID: o.ClusterID, Classes: classes, Published: reflection.PublishedClassNames(o.Registration, host.Items), At: now,
 	})
 	if news {
-		o.noted = now
+		o.lastRecorded = now
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }

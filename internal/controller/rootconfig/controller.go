@@ -31,14 +31,14 @@ const (
 	Name  = "root_config"
 	actor = guarded.Actor("root-config")
 
-	// interval is the time between two reads of a root in use, before jitter. A kubelet takes about as
+	// readInterval is the time between two reads of a root in use, before jitter. A kubelet takes about as
 	// long to observe a change (its sync period plus the lifetime of its cache). A watch is not
 	// possible, because Xylem is not allowed to watch Secrets.
-	interval = time.Minute
-	// missing is the interval while the host lacks a root that Pods need in order to start.
-	missing = 10 * time.Second
-	// jitter is a fraction of the interval that spreads the reads.
-	jitter = 0.2
+	readInterval = time.Minute
+	// missingReadInterval is the interval while the host lacks a root that Pods need in order to start.
+	missingReadInterval = 10 * time.Second
+	// readJitter is a fraction of the interval that spreads the reads.
+	readJitter = 0.2
 
 	// workers is the number of concurrent reconciles. Each makes at most three live reads and one write for
 	// a ConfigMap, and as many for the Secret with the same name.
@@ -56,7 +56,7 @@ type reconciler struct {
 // copier reconciles the copies of ConfigMaps or Secrets in one member.
 type copier[T client.Object] struct {
 	*member.Link
-	kind kind[T]
+	kind configKind[T]
 
 	mu       sync.Mutex
 	readings map[types.NamespacedName]reading
@@ -67,19 +67,19 @@ type copier[T client.Object] struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
-	r := &reconciler{link, newCopier(link, configMaps()), newCopier(link, secrets())}
-	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.Pod{}, r.ofRootPod, route.PodChanged),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim),
-		link.RootSource(&corev1.Namespace{}, r.inNamespace),
-		r.leafPods(),
-		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy),
-		link.LeafSource(&corev1.Secret{}, r.ofCopy),
-		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
+	r := &reconciler{link, newCopier(link, configMapKind()), newCopier(link, secretKind())}
+	return link.AddController(Name, workers, r,
+		link.RootObjectSource(&corev1.Pod{}, r.rootPodToReferences, route.PodChanged),
+		link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.claimToReferences),
+		link.RootObjectSource(&corev1.Namespace{}, r.namespaceToReferences),
+		r.leafPodSource(),
+		link.LeafObjectSource(&corev1.ConfigMap{}, r.copyToRoot),
+		link.LeafObjectSource(&corev1.Secret{}, r.copyToRoot),
+		link.LeafObjectSource(&corev1.Namespace{}, r.namespaceToReferences),
 	)
 }
 
-func newCopier[T client.Object](link *member.Link, k kind[T]) *copier[T] {
+func newCopier[T client.Object](link *member.Link, k configKind[T]) *copier[T] {
 	return &copier[T]{Link: link, kind: k, readings: map[types.NamespacedName]reading{}}
 }
 
@@ -87,7 +87,7 @@ func newCopier[T client.Object](link *member.Link, k kind[T]) *copier[T] {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	nextConfigMap, err := r.configMaps.proceed(ctx, request.NamespacedName)
 	nextSecret, secretErr := r.secrets.proceed(ctx, request.NamespacedName)
-	return reconcile.Result{RequeueAfter: route.Sooner(nextConfigMap, nextSecret)}, errors.Join(err, secretErr)
+	return reconcile.Result{RequeueAfter: route.SoonerDelay(nextConfigMap, nextSecret)}, errors.Join(err, secretErr)
 }
 
 // proceed takes the next step for one copy, and returns the time until the root's next read, or 0.
@@ -96,7 +96,7 @@ func (r *copier[T]) proceed(ctx context.Context, key types.NamespacedName) (time
 	if err != nil {
 		return 0, err
 	}
-	if err := r.act(ctx, o, decide(o)); err != nil {
+	if err := r.act(ctx, o, decideCopyAction(o)); err != nil {
 		r.forget(o.key) // repeat the read, because it had no effect
 		return 0, err
 	}
@@ -104,19 +104,19 @@ func (r *copier[T]) proceed(ctx context.Context, key types.NamespacedName) (time
 }
 
 func (r *copier[T]) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.Member, rules: r.Rules, kind: r.kind.reference, key: key, suspended: r.MayDestroy() != nil}
+	o := observed{member: r.Member, rules: r.Rules, kind: r.kind.reference, key: key, deletionSuspended: r.CheckNotSuspended() != nil}
 	var err error
 	if o.users, err = r.users(ctx, key); err != nil {
 		return o, err
 	}
-	root, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(key.Namespace))
+	root, err := index.FindObject[corev1.Namespace](ctx, r.Host, index.ClusterScopedKey(key.Namespace))
 	if err != nil {
 		return o, err
 	}
-	o.from = placement.NamespaceOf(key.Namespace, root)
-	o.copies = mirror.Copies{HostID: r.HostID}
+	o.hostNamespace = placement.NamespaceOf(key.Namespace, root)
+	o.copies = mirror.ConfigCopies{HostID: r.HostID}
 	if root != nil {
-		o.copies.Namespace = root.UID
+		o.copies.NamespaceUID = root.UID
 	}
 	leaf, err := r.copiesOf(ctx, &o)
 	if err != nil {
@@ -125,10 +125,10 @@ func (r *copier[T]) observe(ctx context.Context, key types.NamespacedName) (obse
 	if len(o.users) == 0 || root == nil {
 		return o, nil
 	}
-	if o.namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(key.Namespace)); err != nil {
+	if o.memberNamespace, err = index.FindObject[corev1.Namespace](ctx, r.Cache, index.ClusterScopedKey(key.Namespace)); err != nil {
 		return o, err
 	}
-	if !o.pushable() || o.leaf != nil && !r.reading(key).due(r.Clock.Now(), o.users) {
+	if !o.copiesAllowed() || o.leaf != nil && !r.reading(key).readDue(r.Clock.Now(), o.users) {
 		return o, nil
 	}
 	return o, r.readRoot(ctx, &o, leaf)
@@ -137,18 +137,18 @@ func (r *copier[T]) observe(ctx context.Context, key types.NamespacedName) (obse
 // copiesOf observes the root's copies in the member. It returns the current copy, which new Pods
 // refer to.
 func (r *copier[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
-	key := types.NamespacedName{Namespace: o.key.Namespace, Name: o.copies.Name(o.key.Name)}
+	key := types.NamespacedName{Namespace: o.key.Namespace, Name: o.copies.NameOfCopy(o.key.Name)}
 	leaf, found, err := r.get(ctx, r.Cache, key)
 	if err != nil {
 		return leaf, err
 	}
 	if found {
-		if o.foreign = !ours(leaf, r.HostID, o.key); !o.foreign {
+		if o.nameTaken = !isCopyOfRoot(leaf, r.HostID, o.key); !o.nameTaken {
 			o.leaf = leaf
 		}
 	}
 	if o.leaf != nil && len(o.users) == 0 {
-		if o.held, err = r.held(ctx, key); err != nil {
+		if o.referredByLeafPod, err = r.held(ctx, key); err != nil {
 			return leaf, err
 		}
 	}
@@ -162,14 +162,14 @@ func (r *copier[T]) formerOf(ctx context.Context, o *observed) error {
 		return fmt.Errorf("list the copies in namespace %s: %w", o.key.Namespace, err)
 	}
 	for _, c := range all {
-		if c.GetName() == o.copies.Name(o.key.Name) || !ours(c, r.HostID, o.key) {
+		if c.GetName() == o.copies.NameOfCopy(o.key.Name) || !isCopyOfRoot(c, r.HostID, o.key) {
 			continue
 		}
 		held, err := r.held(ctx, client.ObjectKeyFromObject(c))
 		if err != nil {
 			return err
 		}
-		o.former = append(o.former, former{leaf: c, held: held})
+		o.former = append(o.former, formerCopy{leaf: c, referredByLeafPod: held})
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (r *copier[T]) readRoot(ctx context.Context, o *observed, leaf T) error {
 	if err != nil {
 		return err
 	}
-	o.read = true
+	o.rootRead = true
 	if !found || root.GetDeletionTimestamp() != nil && o.leaf == nil {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (r *copier[T]) readRoot(ctx context.Context, o *observed, leaf T) error {
 
 func (r *copier[T]) get(ctx context.Context, from client.Reader, key types.NamespacedName) (T, bool, error) {
 	obj := r.kind.empty()
-	found, err := index.Get(ctx, from, key, obj)
+	found, err := index.GetIfExists(ctx, from, key, obj)
 	return obj, found, err
 }
 
@@ -231,20 +231,20 @@ func (r *copier[T]) users(ctx context.Context, key types.NamespacedName) ([]*cor
 
 // usesCopies reports whether a host Pod needs the copies of the objects that it refers to.
 func usesCopies(ctx context.Context, link *member.Link, pod *corev1.Pod) (bool, error) {
-	switch useOf(pod, link.Member) {
-	case used:
+	switch podUseOf(pod, link.Member) {
+	case copiesUsed:
 		return true, nil
-	case usedEarly:
-		for _, name := range podspec.ClaimNames(pod) {
-			claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, link.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+	case copiesUsedEarly:
+		for _, name := range podspec.ClaimNamesOfPod(pod) {
+			claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, link.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 			if err != nil {
 				return false, err
 			}
-			if claim != nil && bringsEarly(claim, link.Member) {
+			if claim != nil && allowsEarlyPush(claim, link.Member) {
 				return true, nil
 			}
 		}
-	case unused:
+	case copiesUnused:
 	}
 	return false, nil
 }
@@ -257,7 +257,7 @@ func (r *copier[T]) held(ctx context.Context, key types.NamespacedName) (bool, e
 		return false, fmt.Errorf("list the leaf Pods in namespace %s: %w", key.Namespace, err)
 	}
 	for i := range pods.Items {
-		if refers(&pods.Items[i], r.kind.reference, key.Name) {
+		if podRefersTo(&pods.Items[i], r.kind.reference, key.Name) {
 			return true, nil
 		}
 	}
@@ -266,17 +266,17 @@ func (r *copier[T]) held(ctx context.Context, key types.NamespacedName) (bool, e
 
 func (r *copier[T]) act(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
-	case nothing:
+	case doNothing:
 		return nil
 	case reportRefusal:
 		r.eventRefused(o.users, d.refusal)
 		return nil
-	case create:
+	case createCopy:
 		return r.create(ctx, o, d.leaf)
-	case update:
+	case updateCopy:
 		return r.refusedByMember(o, "update", r.update(ctx, o, d.leaf))
-	case remove:
-		return client.IgnoreNotFound(r.Leaf.Delete(ctx, d.leaf))
+	case deleteCopy:
+		return client.IgnoreNotFound(r.MemberWriter.DeleteStamped(ctx, d.leaf))
 	}
 	return fmt.Errorf("unknown decision %T", d)
 }
@@ -287,7 +287,7 @@ func (r *copier[T]) create(ctx context.Context, o observed, leaf client.Object) 
 	if err := r.sameNamespace(ctx, o); err != nil {
 		return err
 	}
-	err := r.Leaf.Create(ctx, actor, leaf)
+	err := r.MemberWriter.CreateStamped(ctx, actor, leaf)
 	if !apierrors.IsAlreadyExists(err) {
 		return r.refusedByMember(o, "create", err)
 	}
@@ -295,8 +295,8 @@ func (r *copier[T]) create(ctx context.Context, o observed, leaf client.Object) 
 	if err != nil {
 		return fmt.Errorf("read the existing copy in the member: %w", err)
 	}
-	if found && !ours(there, r.HostID, o.key) {
-		r.eventRefused(o.users, o.conflict())
+	if found && !isCopyOfRoot(there, r.HostID, o.key) {
+		r.eventRefused(o.users, o.nameTakenRefusal())
 	}
 	return nil // a new copy's event enqueues the request; a foreign object is checked again after the interval
 }
@@ -304,11 +304,11 @@ func (r *copier[T]) create(ctx context.Context, o observed, leaf client.Object) 
 // sameNamespace proves with a live read that the copy's name belongs to the current namespace. A
 // stale cache may contain the namespace of an earlier tenant, whose Pods could still read the copy.
 func (r *copier[T]) sameNamespace(ctx context.Context, o observed) error {
-	root, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(o.key.Namespace))
+	root, err := index.FindObject[corev1.Namespace](ctx, r.HostLive, index.ClusterScopedKey(o.key.Namespace))
 	if err != nil {
 		return err
 	}
-	if root == nil || root.UID != o.copies.Namespace {
+	if root == nil || root.UID != o.copies.NamespaceUID {
 		return fmt.Errorf("namespace %s was re-created in the host, and the cache still has the earlier one", o.key.Namespace)
 	}
 	return nil
@@ -328,7 +328,7 @@ func (r *copier[T]) update(ctx context.Context, o observed, leaf client.Object) 
 	if err != nil {
 		return fmt.Errorf("read the copy in the member: %w", err)
 	}
-	if !found || before.GetUID() != leaf.GetUID() || !ours(before, r.HostID, o.key) || r.kind.drift(want, r.kind.reduce(before)) == refs.ConfigImmutable {
+	if !found || before.GetUID() != leaf.GetUID() || !isCopyOfRoot(before, r.HostID, o.key) || r.kind.drift(want, r.kind.reduce(before)) == refs.ConfigImmutable {
 		return fmt.Errorf("the copy of %s %s has changed, and the cache still has the earlier one", r.kind.reference, o.key)
 	}
 	after, ok := before.DeepCopyObject().(T)
@@ -336,14 +336,14 @@ func (r *copier[T]) update(ctx context.Context, o observed, leaf client.Object) 
 		return fmt.Errorf("%T is not a %s", before, r.kind.reference)
 	}
 	r.kind.fill(after, want)
-	restamp(after, want)
-	return r.Leaf.Patch(ctx, actor, before, after)
+	copyStamp(after, want)
+	return r.MemberWriter.PatchStamped(ctx, actor, before, after)
 }
 
 // refusedByMember reports on the Pods why the member's API server rejects the copy, for example
 // because of a quota or an admission policy. It returns the error for a retry with backoff.
 func (r *copier[T]) refusedByMember(o observed, doing string, err error) error {
-	if refusal := report.RefusedByMember(r.Registration, doing, r.kind.reference+" "+o.key.Name, err); refusal != nil {
+	if refusal := report.MemberWriteRefusal(r.Registration, doing, r.kind.reference+" "+o.key.Name, err); refusal != nil {
 		r.eventRefused(o.users, refusal)
 	}
 	return err
@@ -364,23 +364,23 @@ func (r *copier[T]) forget(key types.NamespacedName) {
 // remember records when the root was read, and for which Pods. It returns the time until the next
 // read, or 0 if an event will trigger the read.
 func (r *copier[T]) remember(o observed) time.Duration {
-	if len(o.users) == 0 || !o.pushable() {
+	if len(o.users) == 0 || !o.copiesAllowed() {
 		r.forget(o.key)
 		return 0
 	}
 	now := r.Clock.Now()
-	if !o.read {
+	if !o.rootRead {
 		return max(r.reading(o.key).next.Sub(now), time.Second)
 	}
-	pause := interval
+	pause := readInterval
 	users := sets.New[types.UID]()
 	for _, pod := range o.users {
 		users.Insert(pod.UID)
-		if o.want == nil && o.leaf == nil && needed(pod, r.kind.reference, o.key.Name) {
-			pause = missing
+		if o.want == nil && o.leaf == nil && podRequires(pod, r.kind.reference, o.key.Name) {
+			pause = missingReadInterval
 		}
 	}
-	pause = wait.Jitter(pause, jitter)
+	pause = wait.Jitter(pause, readJitter)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.readings[o.key] = reading{next: now.Add(pause), users: users}

@@ -27,24 +27,24 @@ type observed struct {
 	// users are the host's Pods that need the copy.
 	users []*corev1.Pod
 	// copies names the copies. Its namespace UID is empty if the host lacks the namespace.
-	copies mirror.Copies
-	// held means that a leaf Pod refers to the copy. It is computed only if there are no
+	copies mirror.ConfigCopies
+	// referredByLeafPod means that a leaf Pod refers to the copy. It is computed only if there are no
 	// users.
-	held bool
+	referredByLeafPod bool
 	// former contains the root's other copies: those that have the root's name because an earlier
 	// version created them, and those that belong to an earlier namespace with the same name.
-	former []former
-	// suspended means that deletions in the member are suspended.
-	suspended bool
-	// from is the namespace in the host.
-	from placement.Namespace
-	// namespace is the namespace in the member.
-	namespace *corev1.Namespace
+	former []formerCopy
+	// deletionSuspended means that deletions in the member are suspended.
+	deletionSuspended bool
+	// hostNamespace is the namespace in the host.
+	hostNamespace placement.Namespace
+	// memberNamespace is the namespace in the member.
+	memberNamespace *corev1.Namespace
 	// leaf is the existing copy. foreign means that a foreign object has the copy's name.
 	leaf    client.Object
-	foreign bool
-	// read means that a read of the root was due and was made.
-	read bool
+	nameTaken bool
+	// rootRead means that a read of the root was due and was made.
+	rootRead bool
 	// want is the translation of the root. It is nil if the root does not exist or must not be pushed.
 	// In the latter case, refusal is the reason.
 	want    client.Object
@@ -53,153 +53,153 @@ type observed struct {
 	drift refs.ConfigDrift
 }
 
-// former is a copy that new Pods do not refer to.
-type former struct {
+// formerCopy is a copy that new Pods do not refer to.
+type formerCopy struct {
 	leaf client.Object
-	// held means that a leaf Pod refers to the copy.
-	held bool
+	// referredByLeafPod means that a leaf Pod refers to the copy.
+	referredByLeafPod bool
 	// drift is how the copy differs from the root. It is computed only if the root was read and the
 	// copy has the root's name.
 	drift refs.ConfigDrift
 }
 
 // decision is the next step, one of the types below.
-type decision interface{ decision() }
+type decision interface{ isDecision() }
 
 type (
-	// nothing means that there is nothing to do.
-	nothing struct{}
-	// create creates the copy.
-	create struct{ leaf client.Object }
-	// update patches a copy's contents, and its annotation with the root's UID.
-	update struct{ leaf client.Object }
-	// remove deletes a copy, either permanently or to re-create it.
-	remove struct{ leaf client.Object }
+	// doNothing means that there is nothing to do.
+	doNothing struct{}
+	// createCopy creates the copy.
+	createCopy struct{ leaf client.Object }
+	// updateCopy patches a copy's contents, and its annotation with the root's UID.
+	updateCopy struct{ leaf client.Object }
+	// deleteCopy deletes a copy, either permanently or to re-create it.
+	deleteCopy struct{ leaf client.Object }
 	// reportRefusal reports on the Pods why the object is not copied.
 	reportRefusal struct{ refusal *mirror.Refusal }
 )
 
-func (nothing) decision()       {}
-func (create) decision()        {}
-func (update) decision()        {}
-func (remove) decision()        {}
-func (reportRefusal) decision() {}
+func (doNothing) isDecision()       {}
+func (createCopy) isDecision()        {}
+func (updateCopy) isDecision()        {}
+func (deleteCopy) isDecision()        {}
+func (reportRefusal) isDecision() {}
 
-func decide(o observed) decision {
-	if d := o.formerCopies(); d != nil {
+func decideCopyAction(o observed) decision {
+	if d := o.decideFormerCopies(); d != nil {
 		return d
 	}
 	switch {
 	case o.leaf != nil && o.leaf.GetDeletionTimestamp() != nil:
-		return nothing{} // the copy's deletion event enqueues the request
-	case len(o.users) == 0 && !o.held:
-		return o.withdraw()
-	case !o.read:
-		return nothing{}
+		return doNothing{} // the copy's deletion event enqueues the request
+	case len(o.users) == 0 && !o.referredByLeafPod:
+		return o.decideWithdrawal()
+	case !o.rootRead:
+		return doNothing{}
 	case o.refusal != nil && (o.leaf == nil || o.refusal.Reason == v1alpha1.ReasonReferenceTooLarge):
 		return reportRefusal{o.refusal} // running Pods may keep a copy from before the root grew
 	case o.want == nil:
-		return o.withdraw()
-	case o.leaf == nil && o.foreign:
-		return reportRefusal{o.conflict()}
+		return o.decideWithdrawal()
+	case o.leaf == nil && o.nameTaken:
+		return reportRefusal{o.nameTakenRefusal()}
 	case o.leaf == nil:
-		return create{o.want}
+		return createCopy{o.want}
 	case o.drift == refs.ConfigImmutable:
-		return o.withdraw()
-	case o.drift == refs.ConfigChanged || rootUID(o.leaf) != rootUID(o.want):
-		return update{o.leaf}
+		return o.decideWithdrawal()
+	case o.drift == refs.ConfigChanged || stampedRootUID(o.leaf) != stampedRootUID(o.want):
+		return updateCopy{o.leaf}
 	}
-	return nothing{}
+	return doNothing{}
 }
 
-// formerCopies returns the next step for the former copies, or nil. Xylem keeps them up to date
+// decideFormerCopies returns the next step for the former copies, or nil. Xylem keeps them up to date
 // while a leaf Pod refers to them, and then deletes them.
-func (o observed) formerCopies() decision {
+func (o observed) decideFormerCopies() decision {
 	for _, f := range o.former {
 		switch {
 		case f.leaf.GetDeletionTimestamp() != nil:
-		case !f.held && !o.suspended:
-			return remove{f.leaf}
-		case f.held && o.want != nil && f.drift == refs.ConfigChanged:
-			return update{f.leaf}
+		case !f.referredByLeafPod && !o.deletionSuspended:
+			return deleteCopy{f.leaf}
+		case f.referredByLeafPod && o.want != nil && f.drift == refs.ConfigChanged:
+			return updateCopy{f.leaf}
 		}
 	}
 	return nil
 }
 
-func (o observed) withdraw() decision {
-	if o.leaf == nil || o.suspended {
-		return nothing{}
+func (o observed) decideWithdrawal() decision {
+	if o.leaf == nil || o.deletionSuspended {
+		return doNothing{}
 	}
-	return remove{o.leaf}
+	return deleteCopy{o.leaf}
 }
 
-func (o observed) conflict() *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonNameTaken, "Xylem does not push the Pod to member %q: namespace %q there has a %s %q that Xylem did not create, in place of the copy of %q. Ask the member's admin to delete that object",
-		o.member.Registration, o.key.Namespace, o.kind, o.copies.Name(o.key.Name), o.key.Name)
+func (o observed) nameTakenRefusal() *mirror.Refusal {
+	return mirror.NewRefusal(v1alpha1.ReasonNameTaken, "Xylem does not push the Pod to member %q: namespace %q there has a %s %q that Xylem did not create, in place of the copy of %q. Ask the member's admin to delete that object",
+		o.member.Registration, o.key.Namespace, o.kind, o.copies.NameOfCopy(o.key.Name), o.key.Name)
 }
 
-// pushable reports whether copies may be created in the member's namespace.
-func (o observed) pushable() bool {
-	there := placement.Member{Member: o.member, Rules: o.rules, Inside: &placement.Inside{Namespace: o.namespace}}
-	return there.Answer(placement.Request{Namespace: o.from}).Allowed()
+// copiesAllowed reports whether copies may be created in the member's namespace.
+func (o observed) copiesAllowed() bool {
+	there := placement.Member{Member: o.member, Rules: o.rules, Objects: &placement.MemberObjects{Namespace: o.memberNamespace}}
+	return there.AnswerRequest(placement.Request{Namespace: o.hostNamespace}).AllowedNow()
 }
 
-func rootUID(leaf client.Object) types.UID {
-	origin, _ := mirror.OriginOf(leaf)
+func stampedRootUID(leaf client.Object) types.UID {
+	origin, _ := mirror.LeafOrigin(leaf)
 	return origin.UID
 }
 
-// ours reports whether the stamp shows that an object is a copy of the root.
-func ours(leaf client.Object, hostID string, root types.NamespacedName) bool {
-	origin, stamped := mirror.OriginIn(hostID, leaf)
+// isCopyOfRoot reports whether the stamp shows that an object is a copy of the root.
+func isCopyOfRoot(leaf client.Object, hostID string, root types.NamespacedName) bool {
+	origin, stamped := mirror.LeafOriginFromHost(hostID, leaf)
 	return stamped && origin.Root == root
 }
 
-// use describes whether a host Pod needs the copies of the objects that it refers to.
-type use int
+// podUse describes whether a host Pod needs the copies of the objects that it refers to.
+type podUse int
 
 const (
-	// unused means that the Pod does not and will not run in the member.
-	unused use = iota
-	// used means that the Pod is bound to the member's node.
-	used
-	// usedEarly means that the Pod may be pushed before it is bound, if one of its claims is
+	// copiesUnused means that the Pod does not and will not run in the member.
+	copiesUnused podUse = iota
+	// copiesUsed means that the Pod is bound to the member's node.
+	copiesUsed
+	// copiesUsedEarly means that the Pod may be pushed before it is bound, if one of its claims is
 	// placed in the member.
-	usedEarly
+	copiesUsedEarly
 )
 
-func useOf(pod *corev1.Pod, m mirror.Member) use {
+func podUseOf(pod *corev1.Pod, m mirror.Member) podUse {
 	switch {
 	case podspec.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
-		podstatus.Finished(pod):
-		return unused
+		podstatus.IsPodFinished(pod):
+		return copiesUnused
 	case pod.Spec.NodeName == m.NodeName:
-		return used
+		return copiesUsed
 	case pod.Spec.NodeName != "", len(pod.Spec.SchedulingGates) > 0:
-		return unused
+		return copiesUnused
 	case pod.Status.NominatedNodeName == m.NodeName || pod.Status.NominatedNodeName == "":
-		return usedEarly
+		return copiesUsedEarly
 	}
-	return unused
+	return copiesUnused
 }
 
-// bringsEarly reports whether a claim allows the Pods that use it to be pushed early: Xylem placed
+// allowsEarlyPush reports whether a claim allows the Pods that use it to be pushed early: Xylem placed
 // the claim in the member, which a tenant cannot fake, and the scheduler chose the member's node
 // for it.
-func bringsEarly(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
+func allowsEarlyPush(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID && claim.Annotations[route.AnnSelectedNode] == m.NodeName
 }
 
-// needed reports whether the Pod cannot start without the object.
-func needed(pod *corev1.Pod, kind, name string) bool {
-	ref, found := refs.Find(pod, kind, name)
+// podRequires reports whether the Pod cannot start without the object.
+func podRequires(pod *corev1.Pod, kind, name string) bool {
+	ref, found := refs.FindReference(pod, kind, name)
 	return found && !ref.Optional
 }
 
-// refers reports whether a Pod refers to the object.
-func refers(pod *corev1.Pod, kind, name string) bool {
-	_, found := refs.Find(pod, kind, name)
+// podRefersTo reports whether a Pod refers to the object.
+func podRefersTo(pod *corev1.Pod, kind, name string) bool {
+	_, found := refs.FindReference(pod, kind, name)
 	return found
 }
 
@@ -212,8 +212,8 @@ type reading struct {
 	users sets.Set[types.UID]
 }
 
-// due reports whether the root must be read for these users.
-func (r reading) due(now time.Time, users []*corev1.Pod) bool {
+// readDue reports whether the root must be read for these users.
+func (r reading) readDue(now time.Time, users []*corev1.Pod) bool {
 	if r.users == nil || !now.Before(r.next) {
 		return true
 	}

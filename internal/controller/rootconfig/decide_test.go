@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-var copies = mirror.Copies{HostID: here.HostID, Namespace: "shop-uid"}
+var copies = mirror.ConfigCopies{HostID: here.HostID, NamespaceUID: "shop-uid"}
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "m1", NodeName: "kosmos-cluster38", HostID: "h1"}
 
@@ -30,7 +30,7 @@ func root(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 }
 
 // translated returns the copy of a root.
-func translated(root *corev1.ConfigMap, copies mirror.Copies) *corev1.ConfigMap {
+func translated(root *corev1.ConfigMap, copies mirror.ConfigCopies) *corev1.ConfigMap {
 	leaf, err := refs.TranslateConfigMap(root, copies)
 	if err != nil {
 		panic(err)
@@ -56,44 +56,44 @@ func TestDecide(t *testing.T) {
 	earlier := leaf(func(cm *corev1.ConfigMap) { cm.Name = "config" })
 	refusal := &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "no"}
 	large := &mirror.Refusal{Reason: v1alpha1.ReasonReferenceTooLarge, Message: "no"}
-	conflict := observed{member: here, kind: refs.KindConfigMap, key: client.ObjectKeyFromObject(root()), copies: copies}.conflict()
+	conflict := observed{member: here, kind: refs.KindConfigMap, key: client.ObjectKeyFromObject(root()), copies: copies}.nameTakenRefusal()
 	for name, tc := range map[string]struct {
 		observed
 		want decision
 	}{
-		"no Pod needs the root, and there is no copy":                                     {observed{}, nothing{}},
-		"a Pod needs the root, and there is no copy":                                      {observed{users: users, read: true, want: want}, create{want}},
-		"a Pod needs the root, but the member's namespace is not usable":                  {observed{users: users}, nothing{}},
-		"a Pod needs the root, but it does not exist":                                     {observed{users: users, read: true}, nothing{}},
-		"the copy is current":                                                             {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigCurrent}, nothing{}},
-		"a read of the root is not due":                                                   {observed{users: users, leaf: leaf()}, nothing{}},
-		"the root has changed":                                                            {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigChanged}, update{leaf()}},
-		"the root was re-created with the same contents":                                  {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigCurrent}, update{leaf()}},
-		"the root was re-created, and the copy is immutable":                              {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable}, remove{leaf()}},
-		"the root was re-created, the copy is immutable, and deletions are suspended":     {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable, suspended: true}, nothing{}},
-		"the root is gone":                                                                {observed{users: users, read: true, leaf: leaf()}, remove{leaf()}},
-		"the root is gone, and deletions are suspended":                                   {observed{users: users, read: true, leaf: leaf(), suspended: true}, nothing{}},
-		"the copy is being deleted":                                                       {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: refs.ConfigChanged}, nothing{}},
-		"a foreign object has the copy's name":                                            {observed{users: users, read: true, want: want, foreign: true}, reportRefusal{conflict}},
-		"a foreign object has the copy's name, and the root does not exist":               {observed{users: users, read: true, foreign: true}, nothing{}},
-		"a foreign object has the copy's name, and no Pod needs the root":                 {observed{foreign: true}, nothing{}},
-		"the root must not be copied":                                                     {observed{users: users, read: true, refusal: refusal}, reportRefusal{refusal}},
-		"the root must no longer be copied":                                               {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{leaf()}},
-		"the root has become too large":                                                   {observed{users: users, read: true, refusal: large, leaf: leaf()}, reportRefusal{large}},
-		"no Pod needs the copy":                                                           {observed{leaf: leaf()}, remove{leaf()}},
-		"no Pod uses a former copy":                                                       {observed{users: users, read: true, want: want, former: []former{{leaf: earlier}}}, remove{earlier}},
-		"no Pod uses a former copy, but deletions are suspended":                          {observed{users: users, read: true, want: want, suspended: true, former: []former{{leaf: earlier}}}, create{want}},
-		"no Pod uses a former copy, which is already being deleted":                       {observed{users: users, read: true, want: want, former: []former{{leaf: leaf(deleted)}}}, create{want}},
-		"a Pod uses a former copy":                                                        {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true}}}, nothing{}},
-		"a Pod uses a former copy, which has drifted":                                     {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true, drift: refs.ConfigChanged}}}, update{earlier}},
-		"a Pod uses a former copy whose root is gone: the copy stays to reserve the name": {observed{users: users, read: true, former: []former{{leaf: earlier, held: true}}}, nothing{}},
-		"no host Pod needs the copy, but a leaf Pod uses it":                              {observed{leaf: leaf(), held: true}, nothing{}},
-		"no Pod needs the copy, but deletions are suspended":                              {observed{leaf: leaf(), suspended: true}, nothing{}},
-		"no Pod needs the copy, which is already being deleted":                           {observed{leaf: leaf(deleted)}, nothing{}},
+		"no Pod needs the root, and there is no copy":                                     {observed{}, doNothing{}},
+		"a Pod needs the root, and there is no copy":                                      {observed{users: users, rootRead: true, want: want}, createCopy{want}},
+		"a Pod needs the root, but the member's namespace is not usable":                  {observed{users: users}, doNothing{}},
+		"a Pod needs the root, but it does not exist":                                     {observed{users: users, rootRead: true}, doNothing{}},
+		"the copy is current":                                                             {observed{users: users, rootRead: true, want: want, leaf: leaf(), drift: refs.ConfigCurrent}, doNothing{}},
+		"a read of the root is not due":                                                   {observed{users: users, leaf: leaf()}, doNothing{}},
+		"the root has changed":                                                            {observed{users: users, rootRead: true, want: want, leaf: leaf(), drift: refs.ConfigChanged}, updateCopy{leaf()}},
+		"the root was re-created with the same contents":                                  {observed{users: users, rootRead: true, want: recreated, leaf: leaf(), drift: refs.ConfigCurrent}, updateCopy{leaf()}},
+		"the root was re-created, and the copy is immutable":                              {observed{users: users, rootRead: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable}, deleteCopy{leaf()}},
+		"the root was re-created, the copy is immutable, and deletions are suspended":     {observed{users: users, rootRead: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable, deletionSuspended: true}, doNothing{}},
+		"the root is gone":                                                                {observed{users: users, rootRead: true, leaf: leaf()}, deleteCopy{leaf()}},
+		"the root is gone, and deletions are suspended":                                   {observed{users: users, rootRead: true, leaf: leaf(), deletionSuspended: true}, doNothing{}},
+		"the copy is being deleted":                                                       {observed{users: users, rootRead: true, want: want, leaf: leaf(deleted), drift: refs.ConfigChanged}, doNothing{}},
+		"a foreign object has the copy's name":                                            {observed{users: users, rootRead: true, want: want, nameTaken: true}, reportRefusal{conflict}},
+		"a foreign object has the copy's name, and the root does not exist":               {observed{users: users, rootRead: true, nameTaken: true}, doNothing{}},
+		"a foreign object has the copy's name, and no Pod needs the root":                 {observed{nameTaken: true}, doNothing{}},
+		"the root must not be copied":                                                     {observed{users: users, rootRead: true, refusal: refusal}, reportRefusal{refusal}},
+		"the root must no longer be copied":                                               {observed{users: users, rootRead: true, refusal: refusal, leaf: leaf()}, deleteCopy{leaf()}},
+		"the root has become too large":                                                   {observed{users: users, rootRead: true, refusal: large, leaf: leaf()}, reportRefusal{large}},
+		"no Pod needs the copy":                                                           {observed{leaf: leaf()}, deleteCopy{leaf()}},
+		"no Pod uses a former copy":                                                       {observed{users: users, rootRead: true, want: want, former: []formerCopy{{leaf: earlier}}}, deleteCopy{earlier}},
+		"no Pod uses a former copy, but deletions are suspended":                          {observed{users: users, rootRead: true, want: want, deletionSuspended: true, former: []formerCopy{{leaf: earlier}}}, createCopy{want}},
+		"no Pod uses a former copy, which is already being deleted":                       {observed{users: users, rootRead: true, want: want, former: []formerCopy{{leaf: leaf(deleted)}}}, createCopy{want}},
+		"a Pod uses a former copy":                                                        {observed{users: users, rootRead: true, want: want, leaf: leaf(), former: []formerCopy{{leaf: earlier, referredByLeafPod: true}}}, doNothing{}},
+		"a Pod uses a former copy, which has drifted":                                     {observed{users: users, rootRead: true, want: want, leaf: leaf(), former: []formerCopy{{leaf: earlier, referredByLeafPod: true, drift: refs.ConfigChanged}}}, updateCopy{earlier}},
+		"a Pod uses a former copy whose root is gone: the copy stays to reserve the name": {observed{users: users, rootRead: true, former: []formerCopy{{leaf: earlier, referredByLeafPod: true}}}, doNothing{}},
+		"no host Pod needs the copy, but a leaf Pod uses it":                              {observed{leaf: leaf(), referredByLeafPod: true}, doNothing{}},
+		"no Pod needs the copy, but deletions are suspended":                              {observed{leaf: leaf(), deletionSuspended: true}, doNothing{}},
+		"no Pod needs the copy, which is already being deleted":                           {observed{leaf: leaf(deleted)}, doNothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.member, tc.kind, tc.key, tc.copies = here, refs.KindConfigMap, client.ObjectKeyFromObject(root()), copies
-			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, reportRefusal{}, update{}, remove{})); diff != "" {
+			if diff := cmp.Diff(tc.want, decideCopyAction(tc.observed), cmp.AllowUnexported(createCopy{}, reportRefusal{}, updateCopy{}, deleteCopy{})); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -111,13 +111,13 @@ func TestOurs(t *testing.T) {
 		"a copy that an earlier version created": {func(cm *corev1.ConfigMap) { cm.Name = "config" }, true},
 		"a copy of another root": {func(cm *corev1.ConfigMap) {
 			cm.Annotations[v1alpha1.AnnotationRoot] = "shop/other"
-			cm.Name = copies.Name("other")
+			cm.Name = copies.NameOfCopy("other")
 		}, false},
 		"a copy with another name":    {func(cm *corev1.ConfigMap) { cm.Name = "other" }, false},
 		"a copy in another namespace": {func(cm *corev1.ConfigMap) { cm.Namespace = "other" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ours(leaf(tc.change), here.HostID, client.ObjectKeyFromObject(root())); got != tc.want {
+			if got := isCopyOfRoot(leaf(tc.change), here.HostID, client.ObjectKeyFromObject(root())); got != tc.want {
 				t.Errorf("ours is %v, want %v", got, tc.want)
 			}
 		})
@@ -128,22 +128,22 @@ func TestUseOf(t *testing.T) {
 	bound := corev1.PodSpec{NodeName: here.NodeName}
 	for name, tc := range map[string]struct {
 		pod  corev1.Pod
-		want use
+		want podUse
 	}{
-		"pending":                         {corev1.Pod{}, usedEarly},
-		"nominated":                       {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, usedEarly},
-		"nominated to another node":       {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "other"}}, unused},
-		"gated":                           {corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}}}, unused},
-		"bound":                           {corev1.Pod{Spec: bound}, used},
-		"bound to another node":           {corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, unused},
-		"running":                         {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodRunning}}, used},
-		"succeeded":                       {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, unused},
-		"failed":                          {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, unused},
-		"being deleted":                   {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: bound}, unused},
-		"bound, and owned by a DaemonSet": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: bound}, unused},
+		"pending":                         {corev1.Pod{}, copiesUsedEarly},
+		"nominated":                       {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, copiesUsedEarly},
+		"nominated to another node":       {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "other"}}, copiesUnused},
+		"gated":                           {corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}}}, copiesUnused},
+		"bound":                           {corev1.Pod{Spec: bound}, copiesUsed},
+		"bound to another node":           {corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, copiesUnused},
+		"running":                         {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodRunning}}, copiesUsed},
+		"succeeded":                       {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, copiesUnused},
+		"failed":                          {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, copiesUnused},
+		"being deleted":                   {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: bound}, copiesUnused},
+		"bound, and owned by a DaemonSet": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: bound}, copiesUnused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := useOf(&tc.pod, here); got != tc.want {
+			if got := podUseOf(&tc.pod, here); got != tc.want {
 				t.Errorf("useOf is %v, want %v", got, tc.want)
 			}
 		})
@@ -163,7 +163,7 @@ func TestBringsEarly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
-			if got := bringsEarly(claim, here); got != tc.want {
+			if got := allowsEarlyPush(claim, here); got != tc.want {
 				t.Errorf("bringsEarly is %v, want %v", got, tc.want)
 			}
 		})
@@ -185,10 +185,10 @@ func TestReferences(t *testing.T) {
 		"another name": {refs.KindSecret, "other", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := refers(pod, tc.kind, tc.name); got != tc.refers {
+			if got := podRefersTo(pod, tc.kind, tc.name); got != tc.refers {
 				t.Errorf("refers: %v, want %v", got, tc.refers)
 			}
-			if got := needed(pod, tc.kind, tc.name); got != tc.needed {
+			if got := podRequires(pod, tc.kind, tc.name); got != tc.needed {
 				t.Errorf("needed: %v, want %v", got, tc.needed)
 			}
 		})
@@ -208,7 +208,7 @@ func TestDue(t *testing.T) {
 		"another Pod needs the root": {reading{next: now.Add(time.Second), users: sets.New[types.UID]("p2")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.due(now, users); got != tc.want {
+			if got := tc.readDue(now, users); got != tc.want {
 				t.Errorf("due is %v, want %v", got, tc.want)
 			}
 		})
@@ -221,8 +221,8 @@ func TestFillAndRestamp(t *testing.T) {
 	})
 	want := translated(changed, copies)
 	after := leaf()
-	configMaps().fill(after, want)
-	restamp(after, want)
+	configMapKind().fill(after, want)
+	copyStamp(after, want)
 	expected := leaf(func(cm *corev1.ConfigMap) {
 		cm.Data, cm.Immutable = map[string]string{"a": "2"}, new(true)
 		cm.Annotations[v1alpha1.AnnotationRootUID] = "u2"
@@ -230,7 +230,7 @@ func TestFillAndRestamp(t *testing.T) {
 	if diff := cmp.Diff(expected, after); diff != "" {
 		t.Error(diff)
 	}
-	if drift := configMaps().drift(want, refs.ReduceConfigMap(after)); drift != refs.ConfigCurrent {
+	if drift := configMapKind().drift(want, refs.ReduceConfigMap(after)); drift != refs.ConfigCurrent {
 		t.Errorf("drift is %s after an update, want none", drift)
 	}
 }

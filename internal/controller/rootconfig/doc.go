@@ -9,7 +9,7 @@
 // is deleted when neither such a Pod nor a leaf Pod refers to it, so containers that are still
 // stopping keep their files.
 //
-// A copy is named <name>.xylem-<digest> (mirror.Copies), and leaf Pods refer to that name. The
+// A copy is named <name>.xylem-<digest> (mirror.ConfigCopies), and leaf Pods refer to that name. The
 // root's own name is not safe: even after a check, the member could have another object of that
 // name, and its kubelet would give that object to the Pod. The digest covers the host, the
 // namespace's UID and the name, so a Pod never reads the copy of an earlier namespace. The

@@ -12,14 +12,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// kind contains what differs between ConfigMaps and Secrets.
-type kind[T client.Object] struct {
+// configKind contains what differs between ConfigMaps and Secrets.
+type configKind[T client.Object] struct {
 	// reference is the kind in refs.Reference.
 	reference string
 	empty     func() T
 	// list lists all objects of this kind in a namespace.
 	list      func(ctx context.Context, from client.Reader, namespace string) ([]T, error)
-	translate func(root T, copies mirror.Copies) (T, error)
+	translate func(root T, copies mirror.ConfigCopies) (T, error)
 	// reduce replaces the contents by a digest, as the member's cache does. drift compares an object with
 	// a reduced leaf.
 	reduce func(T) T
@@ -28,43 +28,43 @@ type kind[T client.Object] struct {
 	fill func(leaf, want T)
 }
 
-func configMaps() kind[*corev1.ConfigMap] {
-	return kind[*corev1.ConfigMap]{
+func configMapKind() configKind[*corev1.ConfigMap] {
+	return configKind[*corev1.ConfigMap]{
 		reference: refs.KindConfigMap,
 		empty:     func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
 		list: func(ctx context.Context, from client.Reader, namespace string) ([]*corev1.ConfigMap, error) {
 			var list corev1.ConfigMapList
 			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
-			return pointers(list.Items), err
+			return pointersTo(list.Items), err
 		},
 		translate: refs.TranslateConfigMap,
 		reduce:    refs.ReduceConfigMap,
-		drift:     refs.ConfigMapDrift,
+		drift:     refs.ConfigMapDriftOf,
 		fill: func(leaf, want *corev1.ConfigMap) {
 			leaf.Data, leaf.BinaryData, leaf.Immutable = want.Data, want.BinaryData, want.Immutable
 		},
 	}
 }
 
-func secrets() kind[*corev1.Secret] {
-	return kind[*corev1.Secret]{
+func secretKind() configKind[*corev1.Secret] {
+	return configKind[*corev1.Secret]{
 		reference: refs.KindSecret,
 		empty:     func() *corev1.Secret { return &corev1.Secret{} },
 		list: func(ctx context.Context, from client.Reader, namespace string) ([]*corev1.Secret, error) {
 			var list corev1.SecretList
 			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
-			return pointers(list.Items), err
+			return pointersTo(list.Items), err
 		},
 		translate: refs.TranslateSecret,
 		reduce:    refs.ReduceSecret,
-		drift:     refs.SecretDrift,
+		drift:     refs.SecretDriftOf,
 		fill: func(leaf, want *corev1.Secret) {
 			leaf.Data, leaf.Immutable = want.Data, want.Immutable
 		},
 	}
 }
 
-func pointers[T any](items []T) []*T {
+func pointersTo[T any](items []T) []*T {
 	all := make([]*T, 0, len(items))
 	for i := range items {
 		all = append(all, &items[i])
@@ -72,10 +72,10 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// restamp copies want's stamp to leaf.
-func restamp(leaf, want client.Object) {
-	origin, _ := mirror.OriginOf(want)
+// copyStamp copies want's stamp to leaf.
+func copyStamp(leaf, want client.Object) {
+	origin, _ := mirror.LeafOrigin(want)
 	annotations := maps.Clone(leaf.GetAnnotations())
-	maps.Copy(annotations, origin.Annotations())
+	maps.Copy(annotations, origin.StampAnnotations())
 	leaf.SetAnnotations(annotations)
 }

@@ -19,25 +19,25 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// leafPods enqueues the roots that a leaf Pod refers to when it is created or deleted. A Pod's
+// leafPodSource enqueues the roots that a leaf Pod refers to when it is created or deleted. A Pod's
 // references never change.
-func (r *reconciler) leafPods() source.Source {
-	return source.Kind[client.Object](r.Cache, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofLeafPod),
+func (r *reconciler) leafPodSource() source.Source {
+	return source.Kind[client.Object](r.Cache, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.leafPodToRoots),
 		predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 }
 
-func (r *reconciler) ofLeafPod(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler) leafPodToRoots(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, ref := range refs.Of(pod) { // a leaf Pod refers to copies, so these are their names
+	for _, ref := range refs.ReferencesOfPod(pod) { // a leaf Pod refers to copies, so these are their names
 		copied, err := r.copyNamed(ctx, ref.Kind, types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name})
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "could not look up a copy that a leaf Pod refers to")
 		}
-		requests = append(requests, r.ofCopy(ctx, copied)...)
+		requests = append(requests, r.copyToRoot(ctx, copied)...)
 	}
 	return requests
 }
@@ -52,23 +52,23 @@ func (r *reconciler) copyNamed(ctx context.Context, kind string, key types.Names
 	return configMap, err
 }
 
-// ofCopy enqueues a copy's root.
-func (r *reconciler) ofCopy(_ context.Context, obj client.Object) []reconcile.Request {
-	origin, stamped := mirror.OriginIn(r.HostID, obj)
+// copyToRoot enqueues a copy's root.
+func (r *reconciler) copyToRoot(_ context.Context, obj client.Object) []reconcile.Request {
+	origin, stamped := mirror.LeafOriginFromHost(r.HostID, obj)
 	if !stamped {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: origin.Root}}
 }
 
-// ofRootPod enqueues the objects that a host Pod refers to. It skips objects that were already read
+// rootPodToReferences enqueues the objects that a host Pod refers to. It skips objects that were already read
 // for this Pod, so that changes to the Pod's status enqueue nothing.
-func (r *reconciler) ofRootPod(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler) rootPodToReferences(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil
 	}
-	all, _ := refs.Bounded(pod)
+	all, _ := refs.BoundedReferencesOf(pod)
 	if len(all) == 0 {
 		return nil
 	}
@@ -91,8 +91,8 @@ func (r *reconciler) wasReadFor(pod *corev1.Pod, ref refs.Reference) bool {
 	return r.configMaps.reading(key).users.Has(pod.UID)
 }
 
-// ofClaim enqueues the objects that a claim's Pods refer to, if these Pods may be pushed early.
-func (r *reconciler) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+// claimToReferences enqueues the objects that a claim's Pods refer to, if these Pods may be pushed early.
+func (r *reconciler) claimToReferences(ctx context.Context, claim client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a claim")
@@ -100,16 +100,16 @@ func (r *reconciler) ofClaim(ctx context.Context, claim client.Object) []reconci
 	}
 	var requests []reconcile.Request
 	for i := range pods {
-		if useOf(&pods[i], r.Member) == usedEarly {
-			requests = append(requests, r.ofRootPod(ctx, &pods[i])...)
+		if podUseOf(&pods[i], r.Member) == copiesUsedEarly {
+			requests = append(requests, r.rootPodToReferences(ctx, &pods[i])...)
 		}
 	}
 	return requests
 }
 
-// inNamespace enqueues the objects that a namespace's Pods refer to, because the
+// namespaceToReferences enqueues the objects that a namespace's Pods refer to, because the
 // namespace may have become usable in the member or visible in the host.
-func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+func (r *reconciler) namespaceToReferences(ctx context.Context, namespace client.Object) []reconcile.Request {
 	var pods corev1.PodList
 	if err := r.Host.List(ctx, &pods, client.InNamespace(namespace.GetName()), index.ReadOnly); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not list the namespace's Pods", "namespace", namespace.GetName())
@@ -117,7 +117,7 @@ func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	}
 	var requests []reconcile.Request
 	for i := range pods.Items {
-		if useOf(&pods.Items[i], r.Member) != unused {
+		if podUseOf(&pods.Items[i], r.Member) != copiesUnused {
 			requests = append(requests, referencesOf(&pods.Items[i])...)
 		}
 	}
@@ -127,7 +127,7 @@ func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 // referencesOf returns the requests for the objects that a host Pod refers to. It returns none if the Pod has too many
 // references, because such a Pod is not pushed.
 func referencesOf(pod *corev1.Pod) []reconcile.Request {
-	all, _ := refs.Bounded(pod)
+	all, _ := refs.BoundedReferencesOf(pod)
 	return requestsFor(pod.Namespace, all)
 }
 

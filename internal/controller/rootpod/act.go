@@ -25,125 +25,125 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) error {
+func (r *reconciler) executeDecision(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) error {
 	switch d := d.(type) {
 	case lifecycle.Nothing:
 		return r.reportUnpushed(ctx, o.Root, d.Problem)
-	case lifecycle.Repeat:
-		return r.report(ctx, o.Root, r.reporter(d.Claim), d.Problem)
+	case lifecycle.RepeatProblem:
+		return r.reportPodProblem(ctx, o.Root, r.reporterForClaim(d.Claim), d.Problem)
 	case lifecycle.AwaitReferences:
 		return r.reportUnpushed(ctx, o.Root, d.Problem)
 	case lifecycle.MarkCopying:
-		return r.condition(ctx, o.Root, r.reporter(""), v1alpha1.ReasonReferenceAwaited, copyingMessage(d.Objects, r.Registration))
+		return r.setNotPushedCondition(ctx, o.Root, r.reporterForClaim(""), v1alpha1.ReasonReferenceAwaited, copyingMessage(d.Objects, r.Registration))
 	case lifecycle.CopyVolume:
-		return r.copyVolume(ctx, o, d)
-	case lifecycle.Create:
-		return r.create(ctx, o)
+		return r.ensureVolumeCopy(ctx, o, d)
+	case lifecycle.CreateLeaf:
+		return r.createLeafPod(ctx, o)
 	case lifecycle.MarkPushed:
-		return r.markPushed(ctx, o)
+		return r.markRootPushed(ctx, o)
 	case lifecycle.MarkWithdrawn:
-		return r.markWithdrawn(ctx, o)
+		return r.markRootWithdrawn(ctx, o)
 	case lifecycle.ChooseAgain:
-		return r.chooseAgain(ctx, o, d.Claim)
+		return r.letSchedulerChooseAgain(ctx, o, d.Claim)
 	case lifecycle.MarkAwaiting:
-		return r.condition(ctx, o.Root, r.reporter(""), v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waiting for the volume of claim %q in member %q", d.Claim, r.Registration))
-	case lifecycle.Update:
-		return r.update(ctx, o, d)
-	case lifecycle.AddDebug:
-		return r.addDebug(ctx, o)
+		return r.setNotPushedCondition(ctx, o.Root, r.reporterForClaim(""), v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waiting for the volume of claim %q in member %q", d.Claim, r.Registration))
+	case lifecycle.UpdateLeaf:
+		return r.updateLeafPod(ctx, o, d)
+	case lifecycle.AddDebugContainers:
+		return r.addDebugContainers(ctx, o)
 	case lifecycle.ReportResize:
-		r.reportResize(o.Root)
+		r.reportNotResized(o.Root)
 		return nil
-	case lifecycle.Remove:
-		return r.remove(ctx, o, d)
-	case lifecycle.Finish:
-		return r.finish(ctx, o.Root)
+	case lifecycle.RemoveLeaf:
+		return r.removeLeafPod(ctx, o, d)
+	case lifecycle.FinishRoot:
+		return r.finishRootPod(ctx, o.Root)
 	}
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// create creates the leaf Pod if live reads confirm the decision. An existing Pod that is not
+// createLeafPod creates the leaf Pod if live reads confirm the decision. An existing Pod that is not
 // in the cache is either a new leaf or a foreign Pod.
-func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
-	if unmarked, err := r.unmarked(ctx, o); err != nil || !unmarked {
+func (r *reconciler) createLeafPod(ctx context.Context, o lifecycle.Observed) error {
+	if unmarked, err := r.proveDisksUnmarked(ctx, o); err != nil || !unmarked {
 		return err
 	}
-	root, leaf, err := r.stillCreate(ctx, o)
+	root, leaf, err := r.recheckCreateLive(ctx, o)
 	if err != nil || leaf == nil {
 		return err
 	}
-	err = r.Leaf.Create(ctx, actor, leaf)
+	err = r.MemberWriter.CreateStamped(ctx, actor, leaf)
 	if err == nil {
-		r.eventLeftOut(root)
+		r.emitFieldsLeftOut(root)
 		return nil // the leaf's event enqueues the Pod, which is then marked as pushed
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return r.refusedByMember(ctx, root, err)
+		return r.reportMemberRejection(ctx, root, err)
 	}
 	var there corev1.Pod
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there); err != nil {
 		return fmt.Errorf("read the existing Pod: %w", err)
 	}
-	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
+	if _, ours := mirror.LeafOriginFromHost(r.HostID, &there); ours {
 		return nil
 	}
-	problem := mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that Pod", r.Registration, leaf.Namespace, leaf.Name)
+	problem := mirror.NewRefusal(v1alpha1.ReasonNameTaken, "member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that Pod", r.Registration, leaf.Namespace, leaf.Name)
 	if err := r.reportUnpushed(ctx, root, problem); err != nil {
 		return err
 	}
 	return problem // the foreign Pod is not watched, so retry with backoff
 }
 
-// copyVolume takes the next step towards a copy of a claim's shared volume, and reports on the Pod
+// ensureVolumeCopy takes the next step towards a copy of a claim's shared volume, and reports on the Pod
 // why there is none yet.
-func (r *reconciler) copyVolume(ctx context.Context, o lifecycle.Observed, d lifecycle.CopyVolume) error {
-	problem, err := r.Sharer.Ensure(ctx, actor, d.Claim, d.Volume)
+func (r *reconciler) ensureVolumeCopy(ctx context.Context, o lifecycle.Observed, d lifecycle.CopyVolume) error {
+	problem, err := r.Sharer.EnsureCopy(ctx, actor, d.Claim, d.Volume)
 	if o.Leaf != nil {
 		return err // the leaf's status reports that its claim is missing
 	}
 	if err != nil || problem != nil {
 		return errors.Join(err, r.reportUnpushed(ctx, o.Root, problem))
 	}
-	return r.act(ctx, o, o.Awaiting(d.Claim))
+	return r.executeDecision(ctx, o, o.AwaitVolumeOf(d.Claim))
 }
 
-// stillCreate decides again with a live read of the root. In a stale cache, a Pod that ran,
+// recheckCreateLive decides again with a live read of the root. In a stale cache, a Pod that ran,
 // finished or was replaced may look as if it still had to be pushed, and would then run twice. A
 // nil leaf means that there is nothing to create and the cache will catch up.
-func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (root, leaf *corev1.Pod, err error) {
-	live, err := r.liveRoot(ctx, o.Root)
+func (r *reconciler) recheckCreateLive(ctx context.Context, o lifecycle.Observed) (root, leaf *corev1.Pod, err error) {
+	live, err := r.readRootPodLive(ctx, o.Root)
 	if err != nil {
 		return nil, nil, fmt.Errorf("prove that Pod %s has not run yet: %w", client.ObjectKeyFromObject(o.Root), err)
 	}
 	if live == nil {
 		return nil, nil, nil
 	}
-	if len(refs.Of(live)) > 0 || r.Rules.RestrictsNamespaces() {
-		if namespace, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.Copies.Namespace {
+	if len(refs.ReferencesOfPod(live)) > 0 || r.Rules.RestrictsNamespaces() {
+		if namespace, err := index.FindObject[corev1.Namespace](ctx, r.HostLive, index.ClusterScopedKey(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.Copies.NamespaceUID {
 			return nil, nil, err // the copies and labels belong to an earlier namespace; the new namespace's event enqueues the Pod
 		}
 	}
 	o.Root = live
-	if d, still := lifecycle.Next(o).(lifecycle.Create); still {
+	if d, still := lifecycle.NextDecision(o).(lifecycle.CreateLeaf); still {
 		return live, d.Leaf, nil
 	}
 	return nil, nil, nil
 }
 
-// chooseAgain removes selected-node from a claim of a Pod whose nomination the scheduler has lost. The
+// letSchedulerChooseAgain removes selected-node from a claim of a Pod whose nomination the scheduler has lost. The
 // scheduler, which waits for the claim's volume, checks this annotation each second, and chooses again
 // (volumeBinder.checkBindings). Xylem first gives it the time for another attempt of its own.
-func (r *reconciler) chooseAgain(ctx context.Context, o lifecycle.Observed, claim *corev1.PersistentVolumeClaim) error {
-	if r.news.Lasted(string(o.Root.UID)+"//nomination", o.Root.ResourceVersion+"/"+claim.ResourceVersion) < nominationGrace {
+func (r *reconciler) letSchedulerChooseAgain(ctx context.Context, o lifecycle.Observed, claim *corev1.PersistentVolumeClaim) error {
+	if r.news.StateDuration(string(o.Root.UID)+"//nomination", o.Root.ResourceVersion+"/"+claim.ResourceVersion) < nominationGrace {
 		return nil
 	}
-	live, err := r.liveRoot(ctx, o.Root)
+	live, err := r.readRootPodLive(ctx, o.Root)
 	if err != nil || live == nil || live.Spec.NodeName != "" || !podstatus.NominationLost(live) {
 		return err
 	}
 	after := claim.DeepCopy()
 	delete(after.Annotations, route.AnnSelectedNode)
-	if err := r.Root.AnnotateClaim(ctx, actor, claim, after); err != nil {
+	if err := r.HostWriter.AnnotateClaim(ctx, actor, claim, after); err != nil {
 		return err
 	}
 	r.Recorder.Eventf(live, nil, corev1.EventTypeNormal, v1alpha1.ReasonWithdrawn, "ChooseAgain",
@@ -151,10 +151,10 @@ func (r *reconciler) chooseAgain(ctx context.Context, o lifecycle.Observed, clai
 	return nil
 }
 
-// refusedByMember reports to the user why the member's API server rejects a Pod, for example
+// reportMemberRejection reports to the user why the member's API server rejects a Pod, for example
 // because of a quota or Pod Security. It returns the error for a retry with backoff.
-func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, err error) error {
-	problem := report.RefusedByMember(r.Registration, "create", "the Pod", err)
+func (r *reconciler) reportMemberRejection(ctx context.Context, root *corev1.Pod, err error) error {
+	problem := report.MemberWriteRefusal(r.Registration, "create", "the Pod", err)
 	if problem == nil {
 		return err
 	}
@@ -164,33 +164,33 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, err 
 	return err
 }
 
-// update patches the leaf. If the member rejects the patch, the leaf still runs, so the root stays
+// updateLeafPod patches the leaf. If the member rejects the patch, the leaf still runs, so the root stays
 // pushed, and an event reports the rejection. The error causes a retry with backoff, because no
 // watch shows when an admin changes the member's policy.
-func (r *reconciler) update(ctx context.Context, o lifecycle.Observed, d lifecycle.Update) error {
-	err := r.Leaf.Patch(ctx, actor, o.Leaf, podspec.ApplyDrift(o.Leaf, d.Drift))
+func (r *reconciler) updateLeafPod(ctx context.Context, o lifecycle.Observed, d lifecycle.UpdateLeaf) error {
+	err := r.MemberWriter.PatchStamped(ctx, actor, o.Leaf, podspec.ApplyPodDrift(o.Leaf, d.Drift))
 	key := string(o.Root.UID)
 	if err == nil {
-		r.news.Forget(key)
+		r.news.ForgetState(key)
 		return nil
 	}
-	if problem := report.UpdateRefused(r.Registration, err); problem != nil {
-		if due, _ := r.news.Due(key, problem.Message); due {
-			r.eventProblem(o.Root, problem)
+	if problem := report.PodUpdateRefusal(r.Registration, err); problem != nil {
+		if due, _ := r.news.EventDue(key, problem.Message); due {
+			r.emitPodProblem(o.Root, problem)
 		}
 	}
 	return err
 }
 
-func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecycle.Remove) error {
+func (r *reconciler) removeLeafPod(ctx context.Context, o lifecycle.Observed, d lifecycle.RemoveLeaf) error {
 	if d.RootGone {
 		// After a restore of the host, a missing root proves nothing, because the host may have lost the
 		// roots of running Pods. After a restore of the member alone, a missing root is proof: the
 		// restored member may run Pods whose roots are gone.
-		if err := r.MayDestroy(); err != nil && r.LastRestores().HostUnconfirmed {
+		if err := r.CheckNotSuspended(); err != nil && r.LastRestoreTimes().HostUnconfirmed {
 			return err
 		}
-		root, err := index.Find[corev1.Pod](ctx, r.HostLive, o.Origin.Root)
+		root, err := index.FindObject[corev1.Pod](ctx, r.HostLive, o.Origin.Root)
 		if err != nil {
 			return fmt.Errorf("prove that Pod %s is gone: %w", o.Origin.Root, err)
 		}
@@ -199,7 +199,7 @@ func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecyc
 		}
 	}
 	if alive := o.Root != nil && o.Root.DeletionTimestamp == nil && !d.RootGone; alive {
-		if still, err := r.stillRemove(ctx, o); err != nil || !still {
+		if still, err := r.recheckRemoveLive(ctx, o); err != nil || !still {
 			return err
 		}
 	}
@@ -207,39 +207,39 @@ func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecyc
 	if grace == nil {
 		grace = o.Leaf.Spec.TerminationGracePeriodSeconds
 	}
-	if err := r.Leaf.Delete(ctx, o.Leaf, guarded.Grace(grace)); client.IgnoreNotFound(err) != nil {
+	if err := r.MemberWriter.DeleteStamped(ctx, o.Leaf, guarded.GracePeriodOption(grace)); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if o.Root != nil && o.Root.DeletionTimestamp == nil && !d.RootGone {
-		r.eventWithdrawn(o.Root, d.Why)
+		r.emitLeafPodWithdrawn(o.Root, d.Why)
 	}
 	return nil
 }
 
-// stillRemove decides again with live reads of the root, its leaf and its claims, and reports
+// recheckRemoveLive decides again with live reads of the root, its leaf and its claims, and reports
 // whether the leaf must still be removed. A cache that was filled from a stale API server may lack
 // a claim, or may show a finished leaf as running.
-func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Observed) (bool, error) {
+func (r *reconciler) recheckRemoveLive(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	var err error
-	if podstatus.Finished(o.Root) {
-		if o.Leaf, err = r.liveLeaf(ctx, o.Leaf); err != nil || o.Leaf == nil {
+	if podstatus.IsPodFinished(o.Root) {
+		if o.Leaf, err = r.readLeafPodLive(ctx, o.Leaf); err != nil || o.Leaf == nil {
 			return false, err
 		}
 	}
-	if exists, err := r.observeLive(ctx, &o); err != nil || !exists {
+	if exists, err := r.observeRootLive(ctx, &o); err != nil || !exists {
 		return false, err
 	}
-	if o.Others, err = otherNodes(ctx, r.HostLive, o); err != nil {
+	if o.OtherNodes, err = findOtherNodes(ctx, r.HostLive, o); err != nil {
 		return false, err
 	}
-	_, still := lifecycle.Next(o).(lifecycle.Remove)
+	_, still := lifecycle.NextDecision(o).(lifecycle.RemoveLeaf)
 	return still, nil
 }
 
-// observeLive replaces the root, its claims and their volumes by what the host has now. It returns false
+// observeRootLive replaces the root, its claims and their volumes by what the host has now. It returns false
 // if the host no longer has the root, or is deleting it: the cache will catch up.
-func (r *reconciler) observeLive(ctx context.Context, o *lifecycle.Observed) (bool, error) {
-	root, err := r.liveRoot(ctx, o.Root)
+func (r *reconciler) observeRootLive(ctx context.Context, o *lifecycle.Observed) (bool, error) {
+	root, err := r.readRootPodLive(ctx, o.Root)
 	if err != nil || root == nil || root.DeletionTimestamp != nil {
 		return false, err
 	}
@@ -247,44 +247,44 @@ func (r *reconciler) observeLive(ctx context.Context, o *lifecycle.Observed) (bo
 	for i := range o.Claims {
 		c := &o.Claims[i]
 		key := types.NamespacedName{Namespace: o.Root.Namespace, Name: c.Name}
-		if c.Root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, key); err != nil {
+		if c.Root, err = index.FindObject[corev1.PersistentVolumeClaim](ctx, r.HostLive, key); err != nil {
 			return false, err
 		}
-		if c.Volume, err = boundVolume(ctx, r.HostLive, c.Root); err != nil {
+		if c.Volume, err = readBoundVolume(ctx, r.HostLive, c.Root); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// liveRoot reads a root live. It returns nil if the host no longer has it.
-func (r *reconciler) liveRoot(ctx context.Context, cached *corev1.Pod) (*corev1.Pod, error) {
-	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(cached))
+// readRootPodLive reads a root live. It returns nil if the host no longer has it.
+func (r *reconciler) readRootPodLive(ctx context.Context, cached *corev1.Pod) (*corev1.Pod, error) {
+	live, err := index.FindObject[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(cached))
 	if err != nil || live == nil || live.UID != cached.UID {
 		return nil, err
 	}
 	return live, nil
 }
 
-// liveLeaf reads a leaf live. It returns nil if the member no longer has it.
-func (r *reconciler) liveLeaf(ctx context.Context, cached *corev1.Pod) (*corev1.Pod, error) {
-	live, _, err := index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(cached))
+// readLeafPodLive reads a leaf live. It returns nil if the member no longer has it.
+func (r *reconciler) readLeafPodLive(ctx context.Context, cached *corev1.Pod) (*corev1.Pod, error) {
+	live, _, err := index.FindStamped[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(cached))
 	if err != nil || live == nil || live.UID != cached.UID {
 		return nil, err
 	}
 	return live, nil
 }
 
-// finish completes the deletion of the root, as its kubelet would, after a live read proves
+// finishRootPod completes the deletion of the root, as its kubelet would, after a live read proves
 // that it has no leaf in the member.
-func (r *reconciler) finish(ctx context.Context, root *corev1.Pod) error {
-	if err := r.Root.Behind(root); err != nil {
+func (r *reconciler) finishRootPod(ctx context.Context, root *corev1.Pod) error {
+	if err := r.HostWriter.CheckNotOverwritten(root); err != nil {
 		return err
 	}
-	if gone, err := r.Proof().LeafPodGone(ctx, root); err != nil || !gone {
+	if gone, err := r.NewProver().ProveLeafPodGone(ctx, root); err != nil || !gone {
 		return err // the cache will catch up
 	}
-	return client.IgnoreNotFound(r.Root.FinishPod(ctx, root))
+	return client.IgnoreNotFound(r.HostWriter.FinishPodDeletion(ctx, root))
 }
 
 // reportUnpushed reports a problem of the Pod in this member. It does nothing if problem is nil.
@@ -292,91 +292,91 @@ func (r *reconciler) reportUnpushed(ctx context.Context, root *corev1.Pod, probl
 	if problem == nil {
 		return nil
 	}
-	return r.report(ctx, root, r.reporter(""), problem)
+	return r.reportPodProblem(ctx, root, r.reporterForClaim(""), problem)
 }
 
-// report sets the root's Pushed condition to the problem, and emits an event if the problem is new.
-func (r *reconciler) report(ctx context.Context, root *corev1.Pod, by mirror.Reporter, problem *mirror.Refusal) error {
-	if shown := report.PodProblem(root, v1alpha1.PodPushed); shown != nil && *shown == *problem && mirror.ReporterOf(root) == by {
+// reportPodProblem sets the root's Pushed condition to the problem, and emits an event if the problem is new.
+func (r *reconciler) reportPodProblem(ctx context.Context, root *corev1.Pod, by mirror.Reporter, problem *mirror.Refusal) error {
+	if shown := report.PodConditionProblem(root, v1alpha1.PodPushed); shown != nil && *shown == *problem && mirror.ReporterOfRoot(root) == by {
 		return nil
 	}
-	r.eventProblem(root, problem)
-	return r.condition(ctx, root, by, problem.Reason, problem.Message)
+	r.emitPodProblem(root, problem)
+	return r.setNotPushedCondition(ctx, root, by, problem.Reason, problem.Message)
 }
 
-// condition sets the root's Pushed condition to False for a root without a leaf, as a live read
+// setNotPushedCondition sets the root's Pushed condition to False for a root without a leaf, as a live read
 // confirms. In a stale cache, the root may lack the UID of a leaf that ran. Without the UID, the root
 // would get another leaf.
-func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.Reporter, reason, message string) error {
-	live, err := r.liveRoot(ctx, root)
-	if err != nil || live == nil || podstatus.HadLeaf(live) {
+func (r *reconciler) setNotPushedCondition(ctx context.Context, root *corev1.Pod, by mirror.Reporter, reason, message string) error {
+	live, err := r.readRootPodLive(ctx, root)
+	if err != nil || live == nil || podstatus.HadLeafPod(live) {
 		return err // the cache will catch up
 	}
-	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, corev1.ConditionFalse, reason, message, "", r.Clock.Now()))
+	return r.HostWriter.ApplyStatus(ctx, actor, root, report.PushedApplyBody(root, by, corev1.ConditionFalse, reason, message, "", r.Clock.Now()))
 }
 
-// markPushed records the root's leaf. If the root already has the condition, a live read must confirm
+// markRootPushed records the root's leaf. If the root already has the condition, a live read must confirm
 // the leaf: in a stale cache, a leaf may remain that was withdrawn.
-func (r *reconciler) markPushed(ctx context.Context, o lifecycle.Observed) error {
-	if podstatus.Pushed(o.Root) != "" {
-		if leaf, err := r.liveLeaf(ctx, o.Leaf); err != nil || leaf == nil {
+func (r *reconciler) markRootPushed(ctx context.Context, o lifecycle.Observed) error {
+	if podstatus.PushedStatus(o.Root) != "" {
+		if leaf, err := r.readLeafPodLive(ctx, o.Leaf); err != nil || leaf == nil {
 			return err
 		}
 	}
 	reason, message := v1alpha1.ReasonPushed, pushedMessage(o.Leaf, r.Member)
-	if o.Unbindable() {
+	if o.UnbindableLeafRuns() {
 		reason, message = corev1.PodReasonUnschedulable, message+unbindableMessage(r.Member)
 	}
-	return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionTrue, reason, message, o.Leaf.UID, r.Clock.Now()))
+	return r.HostWriter.ApplyStatus(ctx, actor, o.Root, report.PushedApplyBody(o.Root, r.reporterForClaim(""), corev1.ConditionTrue, reason, message, o.Leaf.UID, r.Clock.Now()))
 }
 
-// markWithdrawn reports that the root's leaf is gone and never started, and removes the leaf's UID, so
+// markRootWithdrawn reports that the root's leaf is gone and never started, and removes the leaf's UID, so
 // that the root may get another leaf.
-func (r *reconciler) markWithdrawn(ctx context.Context, o lifecycle.Observed) error {
-	if still, err := r.stillWithdrawn(ctx, o); err != nil || !still {
+func (r *reconciler) markRootWithdrawn(ctx context.Context, o lifecycle.Observed) error {
+	if still, err := r.recheckWithdrawnLive(ctx, o); err != nil || !still {
 		return err
 	}
-	return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn,
+	return r.HostWriter.ApplyStatus(ctx, actor, o.Root, report.PushedApplyBody(o.Root, r.reporterForClaim(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn,
 		fmt.Sprintf("withdrawn from member %q before the Pod was bound", r.Registration), "", r.Clock.Now()))
 }
 
-// stillWithdrawn decides again with live reads, and reports whether the leaf is gone and never started.
+// recheckWithdrawnLive decides again with live reads, and reports whether the leaf is gone and never started.
 // It reads the claims after the leaf: a claim that is unbound then was unbound as long as the leaf
 // existed. A restored member may show a claim as unbound that was bound.
-func (r *reconciler) stillWithdrawn(ctx context.Context, o lifecycle.Observed) (bool, error) {
-	if gone, err := r.Proof().LeafPodGone(ctx, o.Root); err != nil || !gone {
+func (r *reconciler) recheckWithdrawnLive(ctx context.Context, o lifecycle.Observed) (bool, error) {
+	if gone, err := r.NewProver().ProveLeafPodGone(ctx, o.Root); err != nil || !gone {
 		return false, err
 	}
-	if exists, err := r.observeLive(ctx, &o); err != nil || !exists {
+	if exists, err := r.observeRootLive(ctx, &o); err != nil || !exists {
 		return false, err
 	}
-	if err := r.observeBound(ctx, &o); err != nil {
+	if err := r.observeClaimsBoundHere(ctx, &o); err != nil {
 		return false, err
 	}
-	if _, err := r.Proof().MemberCurrent(ctx); err != nil {
+	if _, err := r.NewProver().ProveMemberCurrent(ctx); err != nil {
 		return false, err
 	}
-	_, still := lifecycle.Next(o).(lifecycle.MarkWithdrawn)
+	_, still := lifecycle.NextDecision(o).(lifecycle.MarkWithdrawn)
 	return still, nil
 }
 
-// reporter returns this member as the reporter of a problem with the claim, or with the Pod itself
+// reporterForClaim returns this member as the reporter of a problem with the claim, or with the Pod itself
 // if claim is empty.
-func (r *reconciler) reporter(claim string) mirror.Reporter {
+func (r *reconciler) reporterForClaim(claim string) mirror.Reporter {
 	return mirror.Reporter{ClusterID: r.ClusterID, Claim: claim}
 }
 
-// unmarked proves with live reads that none of the Pod's disks is marked as unused or as being
+// proveDisksUnmarked proves with live reads that none of the Pod's disks is marked as unused or as being
 // released. The controller that releases a disk looks for Pods after it has marked the disk, so
 // either these reads show the mark, or that controller's list contains this Pod. If the manager
 // were killed, a mark as unused could outlive this Pod, and the next grace period would be measured
 // from the old time.
-func (r *reconciler) unmarked(ctx context.Context, o lifecycle.Observed) (bool, error) {
+func (r *reconciler) proveDisksUnmarked(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	for _, c := range o.Claims {
-		if c.Volume == nil || !hostpv.WhenUnused(c.Volume) {
+		if c.Volume == nil || !hostpv.ReleasesWhenUnused(c.Volume) {
 			continue
 		}
-		if unmarked, err := r.Proof().Unmarked(ctx, c.Volume); err != nil || !unmarked {
+		if unmarked, err := r.NewProver().ProvePromiseUnmarked(ctx, c.Volume); err != nil || !unmarked {
 			return false, err // the PV's event enqueues the Pod
 		}
 	}

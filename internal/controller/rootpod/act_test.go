@@ -44,7 +44,7 @@ type reads struct {
 func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	switch into := into.(type) {
 	case *corev1.Namespace:
-		into.Name, into.UID = key.Name, cmp.Or(r.namespace, copies.Namespace)
+		into.Name, into.UID = key.Name, cmp.Or(r.namespace, copies.NamespaceUID)
 		return r.err
 	case *corev1.Node:
 		if r.node != nil && r.node.Name == key.Name {
@@ -109,15 +109,15 @@ func TestWithdrawalIsLive(t *testing.T) {
 			live := &reads{pod: o.Root.DeepCopy(), claim: o.Claims[0].Root.DeepCopy()}
 			tc.change(live)
 			o.Claims[0].Root = nil // as in the stale cache
-			d, removal := lifecycle.Next(o).(lifecycle.Remove)
+			d, removal := lifecycle.NextDecision(o).(lifecycle.RemoveLeaf)
 			if !removal {
-				t.Fatalf("decision is %T, want remove", lifecycle.Next(o))
+				t.Fatalf("decision is %T, want remove", lifecycle.NextDecision(o))
 			}
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: live, Recorder: events.NewFakeRecorder(1),
-				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			if err := r.act(t.Context(), o, d); !errors.Is(err, tc.want) {
+			if err := r.executeDecision(t.Context(), o, d); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -129,21 +129,21 @@ func TestWithdrawalIsLive(t *testing.T) {
 func TestRemovalAfterARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		suspended error
-		restores  restores.Times
+		restores  restores.RestoreTimes
 		want      error
 	}{
 		"nothing was restored":    {want: errWrite},
-		"the host was restored":   {guarded.ErrSuspended, restores.Times{HostUnconfirmed: true}, guarded.ErrSuspended},
-		"the member was restored": {guarded.ErrSuspended, restores.Times{Member: now.Time}, errWrite},
-		"the host was restored, and an admin confirmed the restore": {nil, restores.Times{Host: now.Time}, errWrite},
+		"the host was restored":   {guarded.ErrSuspended, restores.RestoreTimes{HostUnconfirmed: true}, guarded.ErrSuspended},
+		"the member was restored": {guarded.ErrSuspended, restores.RestoreTimes{Member: now.Time}, errWrite},
+		"the host was restored, and an admin confirmed the restore": {nil, restores.RestoreTimes{Host: now.Time}, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running, func(o *lifecycle.Observed) { o.Root = nil })
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: &reads{}, MayDestroy: func() error { return tc.suspended }, Restores: func() restores.Times { return tc.restores },
-				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+				Member: here, HostLive: &reads{}, CheckNotSuspended: func() error { return tc.suspended }, RestoreTimes: func() restores.RestoreTimes { return tc.restores },
+				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			if err := r.act(t.Context(), o, lifecycle.Next(o)); !errors.Is(err, tc.want) {
+			if err := r.executeDecision(t.Context(), o, lifecycle.NextDecision(o)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -176,17 +176,17 @@ func TestCreationIsLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := seen(onNode) // as in the stale cache: bound, but not marked as pushed
 			o.Claims[0].Leaf.Spec.VolumeName = "pv-data"
-			d, creation := lifecycle.Next(o).(lifecycle.Create)
+			d, creation := lifecycle.NextDecision(o).(lifecycle.CreateLeaf)
 			if !creation {
-				t.Fatalf("decision is %T, want create", lifecycle.Next(o))
+				t.Fatalf("decision is %T, want create", lifecycle.NextDecision(o))
 			}
 			live := &reads{pod: o.Root.DeepCopy()}
 			tc.change(live)
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: live, Recorder: events.NewFakeRecorder(1),
-				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			if err := r.act(t.Context(), o, d); !errors.Is(err, tc.want) {
+			if err := r.executeDecision(t.Context(), o, d); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -208,18 +208,18 @@ func TestRemovalOfAFinishedRootsLeafIsLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed))
-			d, removal := lifecycle.Next(o).(lifecycle.Remove)
+			d, removal := lifecycle.NextDecision(o).(lifecycle.RemoveLeaf)
 			if !removal {
-				t.Fatalf("decision is %T, want remove", lifecycle.Next(o))
+				t.Fatalf("decision is %T, want remove", lifecycle.NextDecision(o))
 			}
 			host, live := &reads{pod: o.Root.DeepCopy(), claim: o.Claims[0].Root, volume: o.Claims[0].Volume}, &reads{pod: o.Leaf.DeepCopy()}
 			tc.host(host)
 			tc.member(live)
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: live, Recorder: events.NewFakeRecorder(1),
-				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			if err := r.act(t.Context(), o, d); !errors.Is(err, tc.want) {
+			if err := r.executeDecision(t.Context(), o, d); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -266,9 +266,9 @@ func TestNodeIsAwaited(t *testing.T) {
 				host.objects = append(host.objects, tc.knows)
 			}
 			leaf := o.Leaf.DeepCopy()
-			o.Origin.Stamp(leaf)
+			o.Origin.StampLeaf(leaf)
 			r := &reconciler{Link: &member.Link{Member: here, Host: host, Cache: listed{objects: []client.Object{leaf}}}}
-			got, err := r.observe(t.Context(), client.ObjectKeyFromObject(o.Root))
+			got, err := r.observePod(t.Context(), client.ObjectKeyFromObject(o.Root))
 			if got.Leaf == nil {
 				t.Fatal("the leaf was not observed")
 			}
@@ -292,7 +292,7 @@ func TestReferencesObserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	older, err := refs.TranslateSecret(secret, mirror.Copies{HostID: here.HostID, Namespace: "older-uid"})
+	older, err := refs.TranslateSecret(secret, mirror.ConfigCopies{HostID: here.HostID, NamespaceUID: "older-uid"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,23 +320,23 @@ func TestReferencesObserved(t *testing.T) {
 		"the object is optional, and its type is not copied":                          {optional: true, host: token},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := lifecycle.Observed{Member: here, Root: rootPod(), Namespace: usable()}
+			o := lifecycle.Observed{Member: here, Root: rootPod(), MemberNamespace: usable()}
 			o.Root.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "password"}, Optional: &tc.optional}}}
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.Namespace}}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.NamespaceUID}}
 			has := func(objects ...client.Object) listed {
 				return listed{objects: slices.DeleteFunc(objects, func(obj client.Object) bool { return obj == nil })}
 			}
 			r := &reconciler{Link: &member.Link{Member: here, Host: has(namespace), HostLive: has(tc.host), Cache: has(tc.member)}}
-			if err := r.references(t.Context(), &o); err != nil {
+			if err := r.observeReferences(t.Context(), &o); err != nil {
 				t.Fatal(err)
 			}
 			lacking := ""
-			if o.Lacking != nil {
-				lacking = o.Lacking.Reason
+			if o.ReferenceProblem != nil {
+				lacking = o.ReferenceProblem.Reason
 			}
-			if !slices.Equal(o.Missing, tc.missing) || lacking != tc.lacking || o.Copies != copies {
-				t.Errorf("missing %v, want %v; lacking %q, want %q; copies %v, want %v", o.Missing, tc.missing, lacking, tc.lacking, o.Copies, copies)
+			if !slices.Equal(o.MissingCopies, tc.missing) || lacking != tc.lacking || o.Copies != copies {
+				t.Errorf("missing %v, want %v; lacking %q, want %q; copies %v, want %v", o.MissingCopies, tc.missing, lacking, tc.lacking, o.Copies, copies)
 			}
 		})
 	}
@@ -376,18 +376,18 @@ func TestReferencesReadAreLimited(t *testing.T) {
 		member *corev1.Namespace
 		want   int
 	}{
-		"the host lacks all of them":                         {many(refs.Limit, false), usable(), named},
-		"there are too many":                                 {many(refs.Limit+1, false), usable(), 0},
-		"the host lacks a required one":                      {append(many(refs.Limit-1, true), required), usable(), 1},
-		"the member's namespace does not accept the Pod yet": {many(refs.Limit, false), nil, 0},
+		"the host lacks all of them":                         {many(refs.ReferenceLimit, false), usable(), maxNamedObjects},
+		"there are too many":                                 {many(refs.ReferenceLimit+1, false), usable(), 0},
+		"the host lacks a required one":                      {append(many(refs.ReferenceLimit-1, true), required), usable(), 1},
+		"the member's namespace does not accept the Pod yet": {many(refs.ReferenceLimit, false), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := lifecycle.Observed{Member: here, Root: rootPod(), Namespace: tc.member}
+			o := lifecycle.Observed{Member: here, Root: rootPod(), MemberNamespace: tc.member}
 			o.Root.Spec.Containers[0].EnvFrom = tc.from
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.Namespace}}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.NamespaceUID}}
 			reads := 0
 			r := &reconciler{Link: &member.Link{Member: here, Host: listed{objects: []client.Object{namespace}}, HostLive: counting{reads: &reads}, Cache: listed{}}}
-			if err := r.references(t.Context(), &o); err != nil || reads != tc.want {
+			if err := r.observeReferences(t.Context(), &o); err != nil || reads != tc.want {
 				t.Errorf("%d reads, error %v; want %d reads", reads, err, tc.want)
 			}
 		})
@@ -414,7 +414,7 @@ func TestBoundObserved(t *testing.T) {
 		"the leaf claim is bound":                                      {root: unbound.Root, leaf: leafBound, want: true},
 		"a leaf claim of an earlier root is bound": {root: unbound.Root, leaf: func() *corev1.PersistentVolumeClaim {
 			earlier := leafBound.DeepCopy()
-			mirror.Origin{HostID: here.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "earlier"}.Stamp(earlier)
+			mirror.Origin{HostID: here.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "earlier"}.StampLeaf(earlier)
 			return earlier
 		}()},
 		"a volume of this member is about to be bound to the claim": {root: unbound.Root, volume: bound("data", here).Volume, want: true},
@@ -426,9 +426,9 @@ func TestBoundObserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := volumes{reads{volume: tc.volume, err: tc.err}}
-			r := &reconciler{Link: &member.Link{Member: here, HostLive: live, Live: &reads{claim: tc.leaf}}, Options: Options{Mirrors: account.NewMirrors(&reads{}, live)}}
+			r := &reconciler{Link: &member.Link{Member: here, HostLive: live, Live: &reads{claim: tc.leaf}}, Options: Options{Mirrors: account.NewMirrorTracker(&reads{}, live)}}
 			o := lifecycle.Observed{Claims: []lifecycle.Claim{{Name: "data", Root: tc.root}}}
-			if err := r.observeBound(t.Context(), &o); !errors.Is(err, tc.err) || o.Claims[0].BoundHere != tc.want {
+			if err := r.observeClaimsBoundHere(t.Context(), &o); !errors.Is(err, tc.err) || o.Claims[0].BoundHere != tc.want {
 				t.Errorf("bound here is %t, %v; want %t, %v", o.Claims[0].BoundHere, err, tc.want, tc.err)
 			}
 		})
@@ -496,15 +496,15 @@ func (w truth) reconciler() *reconciler {
 	member38 := &reads{claim: o.Claims[0].Leaf}
 	if o.Leaf != nil {
 		member38.pod = o.Leaf.DeepCopy()
-		o.Origin.Stamp(member38.pod)
+		o.Origin.StampLeaf(member38.pod)
 	}
 	live := volumes{host}
 	return &reconciler{
-		Options: Options{Mirrors: account.NewMirrors(&reads{}, live)},
+		Options: Options{Mirrors: account.NewMirrorTracker(&reads{}, live)},
 		Link: &member.Link{
 			Member: here, HostLive: live, Live: member38, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{},
-			Root: guarded.NewRoot(statuses{}, here.Registration, guarded.HostOnly{}),
-			Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+			HostWriter: guarded.NewHostWriter(statuses{}, here.Registration, guarded.HostOnlyGuard{}),
+			MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 		},
 	}
 }
@@ -532,10 +532,10 @@ func TestMarksAreLive(t *testing.T) {
 		o := cached.observation()
 		for _, is := range truths() {
 			r := is.reconciler()
-			d := lifecycle.Next(o)
+			d := lifecycle.NextDecision(o)
 			switch d.(type) {
 			case lifecycle.MarkWithdrawn:
-				if !errors.Is(r.act(t.Context(), o, d), errWrite) {
+				if !errors.Is(r.executeDecision(t.Context(), o, d), errWrite) {
 					continue
 				}
 				withdrawn++
@@ -543,7 +543,7 @@ func TestMarksAreLive(t *testing.T) {
 					t.Errorf("with caches %+v and clusters %+v, the Pod is marked as withdrawn", cached, is)
 				}
 			case lifecycle.MarkPushed:
-				if !errors.Is(r.act(t.Context(), o, d), errWrite) {
+				if !errors.Is(r.executeDecision(t.Context(), o, d), errWrite) {
 					continue
 				}
 				recorded++
@@ -551,7 +551,7 @@ func TestMarksAreLive(t *testing.T) {
 					t.Errorf("with caches %+v and clusters %+v, a leaf that is gone is recorded", cached, is)
 				}
 			}
-			if cached.root != "never pushed" || !errors.Is(r.reportUnpushed(t.Context(), o.Root, mirror.Refuse(v1alpha1.ReasonReferenceMissing, "no")), errWrite) {
+			if cached.root != "never pushed" || !errors.Is(r.reportUnpushed(t.Context(), o.Root, mirror.NewRefusal(v1alpha1.ReasonReferenceMissing, "no")), errWrite) {
 				continue
 			}
 			reported++

@@ -23,30 +23,30 @@ const (
 	debugSubresource = "ephemeralcontainers"
 )
 
-// addDebug adds the ephemeral containers one by one, so that a rejected one does not block the
+// addDebugContainers adds the ephemeral containers one by one, so that a rejected one does not block the
 // next. It reports a rejection on the root. No watch shows when an admin grants the permission, so
 // the request is retried with backoff.
-func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
-	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
+func (r *reconciler) addDebugContainers(ctx context.Context, o lifecycle.Observed) error {
+	namespace, err := index.FindObject[corev1.Namespace](ctx, r.Host, index.ClusterScopedKey(o.Root.Namespace))
 	if err != nil || namespace == nil {
 		return err // the namespace's event enqueues the Pod
 	}
-	copies := mirror.Copies{HostID: r.HostID, Namespace: namespace.UID}
-	point := func(pod *corev1.Pod) { refs.PointAt(copies, pod) }
+	copies := mirror.ConfigCopies{HostID: r.HostID, NamespaceUID: namespace.UID}
+	point := func(pod *corev1.Pod) { refs.PointAtCopies(copies, pod) }
 	var refused error
 	leaf := o.Leaf
 	for _, name := range podspec.MissingDebugContainers(o.Root, o.Leaf) {
-		after, err := podspec.ApplyDebug(o.Root, leaf, name, point)
+		after, err := podspec.AddDebugContainer(o.Root, leaf, name, point)
 		if refusal := (&mirror.Refusal{}); errors.As(err, &refusal) {
-			r.reportDebug(o.Root, name, refusal.Message+". Add another one without that field")
+			r.reportDebugContainer(o.Root, name, refusal.Message+". Add another one without that field")
 			continue // do not retry, because ephemeral containers are immutable
 		}
-		if err := r.Leaf.AddEphemeralContainers(ctx, actor, leaf, after); err != nil {
-			why := r.debugRefusal(ctx, o.Root.Namespace, err)
+		if err := r.MemberWriter.AddEphemeralContainers(ctx, actor, leaf, after); err != nil {
+			why := r.debugContainerRejection(ctx, o.Root.Namespace, err)
 			if why == "" {
 				return err
 			}
-			r.reportDebug(o.Root, name, why)
+			r.reportDebugContainer(o.Root, name, why)
 			refused = err
 			continue
 		}
@@ -55,16 +55,16 @@ func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 	return refused
 }
 
-// debugRefusal returns why the member rejects an ephemeral container, or an empty string for
+// debugContainerRejection returns why the member rejects an ephemeral container, or an empty string for
 // other errors.
-func (r *reconciler) debugRefusal(ctx context.Context, namespace string, err error) string {
+func (r *reconciler) debugContainerRejection(ctx context.Context, namespace string, err error) string {
 	if apierrors.IsForbidden(err) {
-		if allowed, err := r.Streams.May(ctx, debugVerb, debugSubresource, namespace); err == nil && !allowed {
+		if allowed, err := r.Streams.HasPermission(ctx, debugVerb, debugSubresource, namespace); err == nil && !allowed {
 			return fmt.Sprintf("Xylem's account in member %q lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register %s --member-kubeconfig FILE --with-debug, or with the value debug.enabled=true of the chart xylem-member",
 				r.Registration, debugVerb, debugSubresource, r.Registration)
 		}
 	}
-	problem := report.RefusedByMember(r.Registration, "add", "it", err)
+	problem := report.MemberWriteRefusal(r.Registration, "add", "it", err)
 	if problem == nil {
 		return ""
 	}
@@ -74,9 +74,9 @@ func (r *reconciler) debugRefusal(ctx context.Context, namespace string, err err
 	return problem.Message
 }
 
-// reportDebug reports why an ephemeral container does not run.
-func (r *reconciler) reportDebug(root *corev1.Pod, name, why string) {
-	if due, _ := r.news.Due(string(root.UID)+"/"+name, why); !due {
+// reportDebugContainer reports why an ephemeral container does not run.
+func (r *reconciler) reportDebugContainer(root *corev1.Pod, name, why string) {
+	if due, _ := r.news.EventDue(string(root.UID)+"/"+name, why); !due {
 		return
 	}
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonEphemeralContainersNotRun, "Debug",

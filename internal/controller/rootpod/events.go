@@ -13,22 +13,22 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
+func (r *reconciler) emitPodProblem(root *corev1.Pod, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
 }
 
-// reportResize reports a resize of a root.
-func (r *reconciler) reportResize(root *corev1.Pod) {
-	if due, _ := r.news.Due(string(root.UID)+"//resize", podspec.ResourcesDigest(root)); !due { // no container has this name
+// reportNotResized reports a resize of a root.
+func (r *reconciler) reportNotResized(root *corev1.Pod) {
+	if due, _ := r.news.EventDue(string(root.UID)+"//resize", podspec.ResourcesDigest(root)); !due { // no container has this name
 		return
 	}
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotResized, "Resize",
 		"the Pod runs in member %q with the resources that it started with: Xylem does not resize running Pods. Undo the change, or re-create the Pod with the new resources", r.Registration)
 }
 
-// eventGated reports the scheduling gates of a leaf, and returns when to do so again, or 0. The root's
+// emitLeafPodGated reports the scheduling gates of a leaf, and returns when to do so again, or 0. The root's
 // gates were removed before it was scheduled, so programs in the member added these.
-func (r *reconciler) eventGated(o lifecycle.Observed) time.Duration {
+func (r *reconciler) emitLeafPodGated(o lifecycle.Observed) time.Duration {
 	if o.Root == nil || o.Root.DeletionTimestamp != nil || o.Leaf == nil || o.Root.UID != o.Origin.UID || o.Leaf.DeletionTimestamp != nil || len(o.Leaf.Spec.SchedulingGates) == 0 {
 		return 0
 	}
@@ -36,8 +36,8 @@ func (r *reconciler) eventGated(o lifecycle.Observed) time.Duration {
 	for _, gate := range o.Leaf.Spec.SchedulingGates {
 		names = append(names, gate.Name)
 	}
-	gates := sanitize.Names(names)
-	due, again := r.news.Due(string(o.Leaf.UID)+"//gates", gates)
+	gates := sanitize.QuotedMemberNames(names)
+	due, again := r.news.EventDue(string(o.Leaf.UID)+"//gates", gates)
 	if due {
 		r.Recorder.Eventf(o.Root, nil, corev1.EventTypeWarning, v1alpha1.ReasonLeafPodGated, "Schedule",
 			"member %q does not schedule the Pod until a program in the member, such as a queue, removes the scheduling gates that it added: %s. Wait, or ask the member's admin about this program", r.Registration, gates)
@@ -45,13 +45,13 @@ func (r *reconciler) eventGated(o lifecycle.Observed) time.Duration {
 	return again
 }
 
-func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
+func (r *reconciler) emitLeafPodWithdrawn(root *corev1.Pod, why string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonWithdrawn, "Withdraw", "withdrawn from member %q: %s", r.Registration, why)
 }
 
-// eventLeftOut emits an event that names the fields that the Pod's leaf lacks, if there are any.
-func (r *reconciler) eventLeftOut(root *corev1.Pod) {
-	if names := podspec.LeftOut(root); len(names) > 0 {
+// emitFieldsLeftOut emits an event that names the fields that the Pod's leaf lacks, if there are any.
+func (r *reconciler) emitFieldsLeftOut(root *corev1.Pod) {
+	if names := podspec.OmittedFields(root); len(names) > 0 {
 		r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonFieldsLeftOut, "PushFields",
 			"the Pod runs in member %q without %s, which have no meaning outside the host. Remove these fields if the Pod does not need them, or run the Pod on one of the host's own nodes",
 			r.Registration, strings.Join(names, ", "))

@@ -29,7 +29,7 @@ func TestGated(t *testing.T) {
 		for _, gate := range gates {
 			leaf.Spec.SchedulingGates = append(leaf.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: gate})
 		}
-		r.eventGated(lifecycle.Observed{Root: root, Leaf: leaf, Origin: mirror.Origin{UID: of}})
+		r.emitLeafPodGated(lifecycle.Observed{Root: root, Leaf: leaf, Origin: mirror.Origin{UID: of}})
 		n := len(recorder.Events)
 		for range n {
 			<-recorder.Events
@@ -48,12 +48,12 @@ func TestGated(t *testing.T) {
 		{"a gate", 0, root.UID, []string{"a"}, 1},
 		{"the same gate again", time.Minute, root.UID, []string{"a"}, 0},
 		{"another gate", 0, root.UID, []string{"a", "b"}, 1},
-		{"the same gates after a long time", news.Again, root.UID, []string{"a", "b"}, 1},
+		{"the same gates after a long time", news.RepeatInterval, root.UID, []string{"a", "b"}, 1},
 	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		if got := reported(step.of, step.gates...); got != step.want {
 			t.Errorf("%s: %d events, want %d", step.name, got, step.want)
 		}
 	}
-	r.eventGated(lifecycle.Observed{Root: root}) // without a leaf
+	r.emitLeafPodGated(lifecycle.Observed{Root: root}) // without a leaf
 }

@@ -27,7 +27,7 @@ func TestSettled(t *testing.T) {
 		"an earlier disk of the promise was released":           {annotated(v1alpha1.AnnotationReleasing, "earlier-uid"), errWrite},
 		"the promise is marked as unused":                       {annotated(v1alpha1.AnnotationUnusedSince, "2026-11-20T12:00:00Z"), nil},
 		"the promise is marked as unused, with an invalid time": {annotated(v1alpha1.AnnotationUnusedSince, ""), nil},
-		"the promise no longer has a disk":                      {func(r *reads) { r.volume = hostpv.WithoutMember(r.volume) }, nil},
+		"the promise no longer has a disk":                      {func(r *reads) { r.volume = hostpv.PromiseWithoutMember(r.volume) }, nil},
 		"the promise is now in another member":                  {func(r *reads) { r.volume.Labels[v1alpha1.LabelClusterID] = there.ClusterID }, nil},
 		"the promise was re-created":                            {func(r *reads) { r.volume.UID = "newer" }, nil},
 		"the promise is gone":                                   {func(r *reads) { r.volume = nil }, nil},
@@ -38,9 +38,9 @@ func TestSettled(t *testing.T) {
 			live := &reads{pod: o.Root.DeepCopy(), volume: o.Claims[0].Volume.DeepCopy()}
 			tc.change(live)
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: live, Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+				Member: here, HostLive: live, MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			if err := r.act(t.Context(), o, lifecycle.Next(o)); !errors.Is(err, tc.want) {
+			if err := r.executeDecision(t.Context(), o, lifecycle.NextDecision(o)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

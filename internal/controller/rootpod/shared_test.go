@@ -20,7 +20,7 @@ func TestPrecedes(t *testing.T) {
 	for _, pod := range pods {
 		first := true
 		for _, other := range pods {
-			first = first && (other == pod || !precedes(other, pod))
+			first = first && (other == pod || !podPrecedes(other, pod))
 		}
 		if want := pod.UID == "c"; first != want {
 			t.Errorf("Pod %s is the consumer: %t, want %t", pod.UID, first, want)

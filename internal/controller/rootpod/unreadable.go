@@ -11,16 +11,16 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// reportUnreadable checks whether err means that the manager lacks the permission to read an object
+// reportUnreadableReference checks whether err means that the manager lacks the permission to read an object
 // that the Pod refers to, and if so, reports that on the Pod. It returns the error for a retry with
 // backoff, because no watch shows when an admin grants the permission.
-func (r *reconciler) reportUnreadable(ctx context.Context, root *corev1.Pod, err error) error {
-	return errors.Join(err, r.reportUnpushed(ctx, root, unreadable(root, err)))
+func (r *reconciler) reportUnreadableReference(ctx context.Context, root *corev1.Pod, err error) error {
+	return errors.Join(err, r.reportUnpushed(ctx, root, unreadableReference(root, err)))
 }
 
-// unreadable returns the problem of a Pod that refers to a ConfigMap or Secret that the manager is
+// unreadableReference returns the problem of a Pod that refers to a ConfigMap or Secret that the manager is
 // not allowed to get in the host. It returns nil for other errors.
-func unreadable(root *corev1.Pod, err error) *mirror.Refusal {
+func unreadableReference(root *corev1.Pod, err error) *mirror.Refusal {
 	var status apierrors.APIStatus
 	if root == nil || !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return nil
@@ -30,6 +30,6 @@ func unreadable(root *corev1.Pod, err error) *mirror.Refusal {
 	if !ok {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonReferenceForbidden, "Xylem does not push the Pod: the manager does not have the permission to get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
+	return mirror.NewRefusal(v1alpha1.ReasonReferenceForbidden, "Xylem does not push the Pod: the manager does not have the permission to get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
 		kind, status.Status().Details.Name, root.Namespace)
 }

@@ -37,7 +37,7 @@ func TestUnreadableReference(t *testing.T) {
 		"the Pod was not found": {nil, forbidden("secrets"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, unreadable(tc.root, tc.err)); diff != "" {
+			if diff := cmp.Diff(tc.want, unreadableReference(tc.root, tc.err)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -55,19 +55,19 @@ func TestRefusedUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := seen(onNode, running, pushed(here, corev1.ConditionTrue))
 			o.Root.Spec.Containers[0].Image = "web:2"
-			o.Origin.Stamp(o.Leaf)
+			o.Origin.StampLeaf(o.Leaf)
 			recorder := events.NewFakeRecorder(len(tc.answers))
 			answers := &patches{answers: tc.answers}
 			r := &reconciler{news: news.New(clock.RealClock{}), Link: &member.Link{
 				Member: here, Recorder: recorder, Clock: clock.RealClock{},
-				Leaf: guarded.NewLeaf(answers, here.HostID, here.Registration, guarded.HostOnly{}),
+				MemberWriter: guarded.NewMemberWriter(answers, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
 			for _, answer := range tc.answers {
-				d, updates := lifecycle.Next(o).(lifecycle.Update)
+				d, updates := lifecycle.NextDecision(o).(lifecycle.UpdateLeaf)
 				if !updates {
-					t.Fatalf("decision is %T, want an update", lifecycle.Next(o))
+					t.Fatalf("decision is %T, want an update", lifecycle.NextDecision(o))
 				}
-				if err := r.act(t.Context(), o, d); !errors.Is(err, answer) {
+				if err := r.executeDecision(t.Context(), o, d); !errors.Is(err, answer) {
 					t.Errorf("error is %v, want %v", err, answer)
 				}
 			}
@@ -88,7 +88,7 @@ func TestRefusedUpdate(t *testing.T) {
 func TestReferencesOfVanishedLeaf(t *testing.T) {
 	o := seen(onNode, pushed(here, corev1.ConditionTrue))
 	r := &reconciler{Link: &member.Link{Member: here}} // has no client, so each read would panic
-	if err := r.references(t.Context(), &o); err != nil {
+	if err := r.observeReferences(t.Context(), &o); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -21,290 +21,290 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// volumeProtection is the finalizer with which Kubernetes keeps a PV while it is Bound
+// protectionFinalizer is the finalizer with which Kubernetes keeps a PV while it is Bound
 // (k8s.io/component-helpers and kubernetes/pkg/volume/util: PVProtectionFinalizer).
-const volumeProtection = "kubernetes.io/pv-protection"
+const protectionFinalizer = "kubernetes.io/pv-protection"
 
-// act takes the plan's step if this controller owns it.
-func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) (reconcile.Result, error) {
-	switch step := plan.By(lifecycle.RootPV); step {
+// executeStep takes the plan's step if this controller owns it.
+func (r *reconciler) executeStep(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) (reconcile.Result, error) {
+	switch step := plan.StepOwnedBy(lifecycle.RootPV); step {
 	case lifecycle.None:
 		if plan.Report != nil && plan.Owner == lifecycle.RootPV {
-			return reconcile.Result{RequeueAfter: route.Sooner(r.warn(s.Host, plan.Report), r.lookAgain(s, plan))}, nil
+			return reconcile.Result{RequeueAfter: route.SoonerDelay(r.warnOnHostVolume(s.Host, plan.Report), r.requeueDelay(s, plan))}, nil
 		}
-		return reconcile.Result{RequeueAfter: r.lookAgain(s, plan)}, nil
+		return reconcile.Result{RequeueAfter: r.requeueDelay(s, plan)}, nil
 	case lifecycle.SetDelete:
-		return unlessNeeded(r.setDelete(ctx, s))
+		return requeueIfNeeded(r.setLeafVolumeDelete(ctx, s))
 	case lifecycle.DeleteClaim:
-		return unlessNeeded(r.deleteClaim(ctx, s))
+		return requeueIfNeeded(r.deleteLeafClaim(ctx, s))
 	case lifecycle.DeleteStale:
-		return reconcile.Result{}, r.deleteStale(ctx, s)
+		return reconcile.Result{}, r.deleteStaleLeafClaim(ctx, s)
 	case lifecycle.DropHost:
-		return reconcile.Result{}, r.unlessProtected(ctx, s, r.dropHost)
+		return reconcile.Result{}, r.stepUnlessProtected(ctx, s, r.dropHostVolume)
 	case lifecycle.EndPromise:
-		return reconcile.Result{}, r.unlessProtected(ctx, s, r.endPromise)
+		return reconcile.Result{}, r.stepUnlessProtected(ctx, s, r.endUnfulfilledPromise)
 	case lifecycle.DropFinalizer:
-		return reconcile.Result{}, r.unlessProtected(ctx, s, r.dropFinalizer)
+		return reconcile.Result{}, r.stepUnlessProtected(ctx, s, r.dropPromiseFinalizer)
 	case lifecycle.DropKept:
-		return reconcile.Result{}, r.unlessProtected(ctx, s, r.dropKept)
+		return reconcile.Result{}, r.stepUnlessProtected(ctx, s, r.dropKeptHostVolume)
 	case lifecycle.Unmark:
-		return reconcile.Result{}, r.unmark(ctx, s)
+		return reconcile.Result{}, r.removeUnusedMarks(ctx, s)
 	case lifecycle.MarkUnused:
-		return r.unlessUsed(ctx, s, r.markUnused)
+		return r.stepUnlessUsed(ctx, s, r.markPromiseUnused)
 	case lifecycle.CountGrace:
-		return r.countGrace(ctx, s)
+		return r.restartGracePeriod(ctx, s)
 	case lifecycle.MarkReleasing:
-		return r.unlessUsed(ctx, s, r.markReleasing)
+		return r.stepUnlessUsed(ctx, s, r.markPromiseReleasing)
 	case lifecycle.SetDeleteUnused:
-		return r.unlessUsed(ctx, s, r.setDeleteUnused)
+		return r.stepUnlessUsed(ctx, s, r.setUnusedVolumeDelete)
 	case lifecycle.DeleteUnused:
-		return unlessNeeded(r.deleteUnused(ctx, s))
+		return requeueIfNeeded(r.deleteUnusedLeafClaim(ctx, s))
 	case lifecycle.Unfulfil:
-		return reconcile.Result{}, r.unfulfil(ctx, s)
+		return reconcile.Result{}, r.unfulfilPromise(ctx, s)
 	default:
 		return reconcile.Result{}, fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 
-// unlessNeeded returns the result of a step that destroys the volume. If live reads show that somebody
+// requeueIfNeeded returns the result of a step that destroys the volume. If live reads show that somebody
 // needs its data, a later observation shows who, unless the need has ended by then.
-func unlessNeeded(err error) (reconcile.Result, error) {
-	if errors.Is(err, proof.ErrNeeded) {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+func requeueIfNeeded(err error) (reconcile.Result, error) {
+	if errors.Is(err, proof.ErrDataNeeded) {
+		return reconcile.Result{RequeueAfter: neededCheckInterval}, nil
 	}
 	return reconcile.Result{}, err
 }
 
-// unneeded proves that nobody needs the data of the volume's claim, which is gone if this was proven.
-func (r *reconciler) unneeded(ctx context.Context, s *volume.Observed, gone proof.RootGone) (proof.Unneeded, error) {
-	return r.Proof().VolumeUnneeded(ctx, hostpv.ClaimKey(s.Host), s.Host.Spec.ClaimRef.UID, gone)
+// proveVolumeUnneeded proves that nobody needs the data of the volume's claim, which is gone if this was proven.
+func (r *reconciler) proveVolumeUnneeded(ctx context.Context, s *volume.Observed, gone proof.RootGone) (proof.DataUnneeded, error) {
+	return r.NewProver().ProveVolumeUnneeded(ctx, hostpv.ClaimRefKey(s.Host), s.Host.Spec.ClaimRef.UID, gone)
 }
 
-// setDelete sets the leaf PV to Delete once live reads prove that the root is gone. If the leaf
+// setLeafVolumeDelete sets the leaf PV to Delete once live reads prove that the root is gone. If the leaf
 // PV's stamp names another root, that root must be gone, too. If the leaf claim must then be deleted,
-// setDelete does this immediately, and shares the proof that stays true.
-func (r *reconciler) setDelete(ctx context.Context, s *volume.Observed) error {
-	if err := r.Leaf.Behind(s.Leaf); err != nil {
+// setLeafVolumeDelete does this immediately, and shares the proof that stays true.
+func (r *reconciler) setLeafVolumeDelete(ctx context.Context, s *volume.Observed) error {
+	if err := r.MemberWriter.CheckNotOverwritten(s.Leaf); err != nil {
 		return err
 	}
-	e, proven, err := r.rootGone(ctx, s)
+	e, proven, err := r.proveRootGone(ctx, s)
 	if err != nil || !proven {
 		return err
 	}
-	if s.StampedForAnother() {
-		if e.Stamped, proven, err = r.Proof().RootGone(ctx, s.Stamp.Root, s.Stamp.UID); err != nil || !proven {
+	if s.StampedForOtherRoot() {
+		if e.StampedRoot, proven, err = r.NewProver().ProveRootGone(ctx, s.Stamp.Root, s.Stamp.UID); err != nil || !proven {
 			return err
 		}
 	}
-	nobody, proven, err := r.released(ctx, s, &e)
+	nobody, proven, err := r.proveReleasedAndUnneeded(ctx, s, &e)
 	if err != nil || !proven {
 		return err
 	}
 	after := *s // the volume as it is after the first step
-	if after.Leaf, err = r.Leaf.SetDelete(ctx, actor, s.Leaf, nobody, e); err != nil {
+	if after.Leaf, err = r.MemberWriter.SetVolumePolicyDelete(ctx, actor, s.Leaf, nobody, e); err != nil {
 		return err
 	}
-	if lifecycle.Next(&after).By(lifecycle.RootPV) != lifecycle.DeleteClaim {
+	if lifecycle.NextPlan(&after).StepOwnedBy(lifecycle.RootPV) != lifecycle.DeleteClaim {
 		return nil
 	}
-	return r.destroyClaim(ctx, &after, e.Next())
+	return r.destroyLeafClaim(ctx, &after, e.EvidenceForClaim())
 }
 
-func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Observed) error {
-	if err := r.Leaf.Behind(s.Claim); err != nil {
+func (r *reconciler) deleteLeafClaim(ctx context.Context, s *volume.Observed) error {
+	if err := r.MemberWriter.CheckNotOverwritten(s.LeafClaim); err != nil {
 		return err
 	}
-	e, proven, err := r.rootGone(ctx, s)
+	e, proven, err := r.proveRootGone(ctx, s)
 	if err != nil || !proven {
 		return err
 	}
-	return r.destroyClaim(ctx, s, e)
+	return r.destroyLeafClaim(ctx, s, e)
 }
 
-// destroyClaim deletes the leaf claim once live reads prove all else than that the root is gone.
-func (r *reconciler) destroyClaim(ctx context.Context, s *volume.Observed, e proof.Destroying) (err error) {
+// destroyLeafClaim deletes the leaf claim once live reads prove all else than that the root is gone.
+func (r *reconciler) destroyLeafClaim(ctx context.Context, s *volume.Observed, e proof.DestroyingVolume) (err error) {
 	var proven bool
-	if e.Leaf, proven, err = r.sameLeaf(ctx, s); err != nil || !proven {
+	if e.Leaf, proven, err = r.proveSameLeafVolume(ctx, s); err != nil || !proven {
 		return err
 	}
-	nobody, proven, err := r.released(ctx, s, &e)
+	nobody, proven, err := r.proveReleasedAndUnneeded(ctx, s, &e)
 	if err != nil || !proven {
 		return err
 	}
-	return client.IgnoreNotFound(r.Leaf.DestroyClaim(ctx, s.Claim, nobody, e))
+	return client.IgnoreNotFound(r.MemberWriter.DestroyClaim(ctx, s.LeafClaim, nobody, e))
 }
 
-// rootGone begins the evidence for I2 (a): the host PV's claim is gone.
-func (r *reconciler) rootGone(ctx context.Context, s *volume.Observed) (e proof.Destroying, proven bool, err error) {
-	e.Root, proven, err = r.Proof().RootGone(ctx, hostpv.ClaimKey(s.Host), s.Host.Spec.ClaimRef.UID)
+// proveRootGone begins the evidence for I2 (a): the host PV's claim is gone.
+func (r *reconciler) proveRootGone(ctx context.Context, s *volume.Observed) (e proof.DestroyingVolume, proven bool, err error) {
+	e.Root, proven, err = r.NewProver().ProveRootGone(ctx, hostpv.ClaimRefKey(s.Host), s.Host.Spec.ClaimRef.UID)
 	return e, proven, err
 }
 
-// released completes the evidence with what an admin or another controller may change until the write: the
+// proveReleasedAndUnneeded completes the evidence with what an admin or another controller may change until the write: the
 // host PV was released, and nobody needs the data.
-func (r *reconciler) released(ctx context.Context, s *volume.Observed, e *proof.Destroying) (nobody proof.Unneeded, proven bool, err error) {
-	if e.Host, proven, err = r.Proof().HostReleased(ctx, s.Host); err != nil || !proven {
+func (r *reconciler) proveReleasedAndUnneeded(ctx context.Context, s *volume.Observed, e *proof.DestroyingVolume) (nobody proof.DataUnneeded, proven bool, err error) {
+	if e.Host, proven, err = r.NewProver().ProveHostReleased(ctx, s.Host); err != nil || !proven {
 		return nobody, false, err
 	}
-	nobody, err = r.unneeded(ctx, s, e.Root)
+	nobody, err = r.proveVolumeUnneeded(ctx, s, e.Root)
 	return nobody, err == nil, err
 }
 
-// unlessProtected takes a step once Kubernetes has removed its own finalizer from the host PV.
+// stepUnlessProtected takes a step once Kubernetes has removed its own finalizer from the host PV.
 // That change enqueues the PV.
-func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Observed, step func(context.Context, *volume.Observed) error) error {
-	if protected(s.Host) {
+func (r *reconciler) stepUnlessProtected(ctx context.Context, s *volume.Observed, step func(context.Context, *volume.Observed) error) error {
+	if protectionPending(s.Host) {
 		return nil
 	}
 	return step(ctx, s)
 }
 
-// dropHost deletes the host PV first, and then removes Xylem's finalizer, so that the finalizer
+// dropHostVolume deletes the host PV first, and then removes Xylem's finalizer, so that the finalizer
 // protects the PV until it is being deleted. Before that, live reads prove that the host no longer
 // needs this record of the volume. In a restored cluster, absence is not evidence, and the host PV
 // is the last record of the volume.
-func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
-	if err := r.MayDestroy(); err != nil {
+func (r *reconciler) dropHostVolume(ctx context.Context, s *volume.Observed) error {
+	if err := r.CheckNotSuspended(); err != nil {
 		return err
 	}
-	e, gone := r.leafGone.take(s.Host)
+	e, gone := r.leafGoneEvidence.takeEvidence(s.Host)
 	if !gone {
 		var err error
-		if e, gone, err = dropping.LeafGone(ctx, r.Proof(), s.Host); err != nil {
+		if e, gone, err = dropping.ProveLeafGone(ctx, r.NewProver(), s.Host); err != nil {
 			return err
 		}
 	}
 	if !gone {
-		return r.unlessUnseen(ctx, s)
+		return r.errorIfLeafUncached(ctx, s)
 	}
-	if err := r.recordMissing(ctx, s); err != nil {
+	if err := r.recordMissingDisk(ctx, s); err != nil {
 		return err
 	}
-	r.leafGone.keep(s.Host, e.OnceDeleting(s.Host))
-	return r.deleteHost(ctx, s, e)
+	r.leafGoneEvidence.keepEvidence(s.Host, e.OnceDeleting(s.Host))
+	return r.deleteHostVolume(ctx, s, e)
 }
 
-// recordMissing records and reports the disk of a host PV whose leaf PV the restored member may have
+// recordMissingDisk records and reports the disk of a host PV whose leaf PV the restored member may have
 // lost, or was deleted while the host PV lacked Xylem's finalizer, unless another PV in the cluster still
 // represents the disk.
-func (r *reconciler) recordMissing(ctx context.Context, s *volume.Observed) error {
-	host, restored := s.Host, r.LastRestores().MayLackLeaf(s.Host)
-	if _, _, _, has := hostpv.LeafOf(host); !has || !restored && s.HasFinalizer() ||
-		s.Twin != nil && s.Twin.DeletionTimestamp == nil || s.Recreated != nil && hostpv.SameDisk(host, s.Recreated) {
+func (r *reconciler) recordMissingDisk(ctx context.Context, s *volume.Observed) error {
+	host, restored := s.Host, r.LastRestoreTimes().MayLackLeaf(s.Host)
+	if _, _, _, has := hostpv.LeafOfHostVolume(host); !has || !restored && s.HasXylemFinalizer() ||
+		s.TwinHost != nil && s.TwinHost.DeletionTimestamp == nil || s.Recreated != nil && hostpv.HasRecordedDisk(host, s.Recreated) {
 		return nil
 	}
-	disk, why := hostpv.Describe(host), "missing since the member was restored"
+	disk, why := hostpv.DescribeVolume(host), "missing since the member was restored"
 	if !restored { // for example, the cluster was deregistered in the meantime
 		why = "missing, and Xylem did not protect the PersistentVolume"
 	}
-	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, host, disk+": "+why)
+	missing, err := r.missingDisks.RecordUnlessObserved(ctx, r.HostWriter, r.ClusterID, host, disk+": "+why)
 	if err != nil || !missing {
 		return err
 	}
-	r.warn(host, mirror.Refuse(v1alpha1.ReasonVolumeLost, "%s in member %q: %s. Xylem has no record that it destroyed the disk. Check whether the disk still exists, and delete it if nobody needs it", disk, r.Registration, why))
+	r.warnOnHostVolume(host, mirror.NewRefusal(v1alpha1.ReasonVolumeLost, "%s in member %q: %s. Xylem has no record that it destroyed the disk. Check whether the disk still exists, and delete it if nobody needs it", disk, r.Registration, why))
 	return nil
 }
 
-// endPromise does the same as dropHost for a promise without a disk, once live reads prove that
+// endUnfulfilledPromise does the same as dropHostVolume for a promise without a disk, once live reads prove that
 // the promise is unchanged and its claim is gone.
-func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
-	if err := r.MayDestroy(); err != nil {
+func (r *reconciler) endUnfulfilledPromise(ctx context.Context, s *volume.Observed) error {
+	if err := r.CheckNotSuspended(); err != nil {
 		return err
 	}
-	e, ended, left, err := dropping.PromiseEnded(ctx, r.Proof(), s.Host)
+	e, ended, left, err := dropping.ProvePromiseEnded(ctx, r.NewProver(), s.Host)
 	switch {
 	case err != nil:
 		return err
 	case left:
-		return r.unlessUnseen(ctx, s)
+		return r.errorIfLeafUncached(ctx, s)
 	case !ended:
 		return nil
 	}
-	return r.deleteHost(ctx, s, e)
+	return r.deleteHostVolume(ctx, s, e)
 }
 
-// unlessUnseen is called if the member still has an object of a volume. A leaf that is not in the
+// errorIfLeafUncached is called if the member still has an object of a volume. A leaf that is not in the
 // cache yet may be deleted before the cache observes it. No event would report this deletion, so
-// unlessUnseen returns an error, and the controller retries.
-func (r *reconciler) unlessUnseen(ctx context.Context, s *volume.Observed) error {
+// errorIfLeafUncached returns an error, and the controller retries.
+func (r *reconciler) errorIfLeafUncached(ctx context.Context, s *volume.Observed) error {
 	if s.Leaf != nil {
 		return nil
 	}
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, hostpv.ClaimKey(s.Host))
+	claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Cache, hostpv.ClaimRefKey(s.Host))
 	if err == nil && claim == nil {
 		err = fmt.Errorf("the member has a leaf of volume %s that is not in the cache yet", s.Host.Name)
 	}
 	return err
 }
 
-func (r *reconciler) deleteHost(ctx context.Context, s *volume.Observed, e dropping.Droppable) error {
+func (r *reconciler) deleteHostVolume(ctx context.Context, s *volume.Observed, e dropping.DroppableVolume) error {
 	if s.Host.DeletionTimestamp == nil {
 		r.options.UnusedPromises.End(s.Host.UID)
-		return client.IgnoreNotFound(r.Root.DeleteVolume(ctx, s.Host, e)) // the deletion's event enqueues the PV, to remove the finalizer
+		return client.IgnoreNotFound(r.HostWriter.DeleteHostVolume(ctx, s.Host, e)) // the deletion's event enqueues the PV, to remove the finalizer
 	}
 	return r.removeFinalizer(ctx, s, e)
 }
 
-// dropFinalizer releases a free promise without a disk.
-func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Observed) error {
-	e, proven := dropping.NoDisk(r.Proof().Clock, s.Host)
+// dropPromiseFinalizer releases a free promise without a disk.
+func (r *reconciler) dropPromiseFinalizer(ctx context.Context, s *volume.Observed) error {
+	e, proven := dropping.DroppableIfNoDisk(r.NewProver().Clock, s.Host)
 	if !proven {
 		return nil
 	}
 	return r.removeFinalizer(ctx, s, e)
 }
 
-func (r *reconciler) removeFinalizer(ctx context.Context, s *volume.Observed, e dropping.Droppable) error {
+func (r *reconciler) removeFinalizer(ctx context.Context, s *volume.Observed, e dropping.DroppableVolume) error {
 	r.options.UnusedPromises.End(s.Host.UID)
 	after := s.Host.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
-	return client.IgnoreNotFound(r.Root.DropVolume(ctx, actor, s.Host, after, e))
+	return client.IgnoreNotFound(r.HostWriter.DropHostVolume(ctx, actor, s.Host, after, e))
 }
 
-// dropKept removes Xylem's finalizer from a host PV whose disk is kept. If the restored member has
-// lost the volume, nothing else names the disk, so dropKept records it first. The date of a restore is
-// known only once the fence has detected it, so dropKept fails until then.
-func (r *reconciler) dropKept(ctx context.Context, s *volume.Observed) error {
-	e, missing, err := dropping.DiskKept(ctx, r.Proof(), s.Host)
+// dropKeptHostVolume removes Xylem's finalizer from a host PV whose disk is kept. If the restored member has
+// lost the volume, nothing else names the disk, so dropKeptHostVolume records it first. The date of a restore is
+// known only once the fence has detected it, so dropKeptHostVolume fails until then.
+func (r *reconciler) dropKeptHostVolume(ctx context.Context, s *volume.Observed) error {
+	e, missing, err := dropping.ProveDiskKept(ctx, r.NewProver(), s.Host)
 	if err != nil {
 		return err
 	}
 	if missing {
-		if err := r.recordMissing(ctx, s); err != nil {
+		if err := r.recordMissingDisk(ctx, s); err != nil {
 			return err
 		}
 	}
 	return r.removeFinalizer(ctx, s, e)
 }
 
-// deleteStale deletes an earlier root's leaf claim that still has the volume.
-func (r *reconciler) deleteStale(ctx context.Context, s *volume.Observed) error {
-	claim := s.Stale()
-	e, proven, err := r.Proof().Kept(ctx, s.Host, claim)
+// deleteStaleLeafClaim deletes an earlier root's leaf claim that still has the volume.
+func (r *reconciler) deleteStaleLeafClaim(ctx context.Context, s *volume.Observed) error {
+	claim := s.StaleLeafClaim()
+	e, proven, err := r.NewProver().ProveVolumeKept(ctx, s.Host, claim)
 	if err != nil || !proven {
 		return err
 	}
-	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, claim, e))
+	return client.IgnoreNotFound(r.MemberWriter.DeleteClaim(ctx, claim, e))
 }
 
-// sameLeaf proves that the leaf claim's volume has not changed since it was observed: it is absent,
+// proveSameLeafVolume proves that the leaf claim's volume has not changed since it was observed: it is absent,
 // or still the mirrored volume with the observed policy. If s.Recreated is set, the volume must be
 // that one, and must outlive the claim.
-func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.LeafVolume, bool, error) {
-	return r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
+func (r *reconciler) proveSameLeafVolume(ctx context.Context, s *volume.Observed) (proof.LeafVolume, bool, error) {
+	return r.NewProver().ProveLeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		switch {
 		case leaf == nil:
 			return true
 		case s.Recreated != nil:
-			return leaf.UID == s.Recreated.UID && s.Claim != nil && proof.Outlives(leaf, s.Claim)
+			return leaf.UID == s.Recreated.UID && s.LeafClaim != nil && proof.OutlivesClaim(leaf, s.LeafClaim)
 		}
 		return s.Leaf != nil && leaf.UID == s.UID && leaf.Spec.PersistentVolumeReclaimPolicy == s.Leaf.Spec.PersistentVolumeReclaimPolicy
 	})
 }
 
-// protected reports whether Kubernetes is about to remove its own finalizer from a deleted PV. If
+// protectionPending reports whether Kubernetes is about to remove its own finalizer from a deleted PV. If
 // Xylem removed its finalizer at the same time, one of the two writes would fail with a conflict.
 // The PV stays until both finalizers are removed, in any order.
-func protected(pv *corev1.PersistentVolume) bool {
-	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && controllerutil.ContainsFinalizer(pv, volumeProtection)
+func protectionPending(pv *corev1.PersistentVolume) bool {
+	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && controllerutil.ContainsFinalizer(pv, protectionFinalizer)
 }

@@ -156,15 +156,15 @@ func TestEvidenceIsLive(t *testing.T) {
 			host := &reads{volume: s.Host.DeepCopy()}
 			leaf := &reads{volume: s.Leaf.DeepCopy()}
 			tc.change(s, host, leaf)
-			plan := lifecycle.Next(s)
-			if plan.By(lifecycle.RootPV) != lifecycle.DeleteClaim {
+			plan := lifecycle.NextPlan(s)
+			if plan.StepOwnedBy(lifecycle.RootPV) != lifecycle.DeleteClaim {
 				t.Fatalf("the plan is %+v, want DeleteClaim", plan)
 			}
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: leaf,
-				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			_, err := r.act(t.Context(), s, plan)
+			_, err := r.executeStep(t.Context(), s, plan)
 			switch {
 			case tc.written && !errors.Is(err, errWrite):
 				t.Errorf("the leaf claim was not deleted: %v", err)
@@ -194,7 +194,7 @@ func (c cached) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 func TestEndPromiseIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	left := root.DeepCopy()
-	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(root), UID: root.UID}.Stamp(&left.ObjectMeta)
+	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(root), UID: root.UID}.StampLeaf(&left.ObjectMeta)
 	for name, tc := range map[string]struct {
 		change func(host, leaf *reads)
 		cached bool // the cache has the leaf claim
@@ -219,15 +219,15 @@ func TestEndPromiseIsLive(t *testing.T) {
 				member38.claim = left
 			}
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: host, Live: leaf, Cache: cached{reads: member38}, MayDestroy: func() error { return nil },
-				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-				Unrestored: func(context.Context) error { return nil },
-			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone()}
-			plan := lifecycle.Next(s)
-			if plan.By(lifecycle.RootPV) != lifecycle.EndPromise {
+				Member: here, HostLive: host, Live: leaf, Cache: cached{reads: member38}, CheckNotSuspended: func() error { return nil },
+				HostWriter:       guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
+				CheckUnrestored: func(context.Context) error { return nil },
+			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGoneEvidence: newLeafGoneEvidence()}
+			plan := lifecycle.NextPlan(s)
+			if plan.StepOwnedBy(lifecycle.RootPV) != lifecycle.EndPromise {
 				t.Fatalf("the plan is %+v, want EndPromise", plan)
 			}
-			_, err := r.act(t.Context(), s, plan)
+			_, err := r.executeStep(t.Context(), s, plan)
 			if tc.retry && (err == nil || errors.Is(err, errWrite)) || !tc.retry && !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v, or any for a retry: %t", err, tc.want, tc.retry)
 			}
@@ -240,16 +240,16 @@ func TestEndPromiseIsLive(t *testing.T) {
 func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	for name, suspended := range map[string]error{"restored": guarded.ErrSuspended, "confirmed": nil} {
 		t.Run(name, func(t *testing.T) {
-			s := seen(noLeaf, func(s *volume.Observed) { s.Claim = nil })
+			s := seen(noLeaf, func(s *volume.Observed) { s.LeafClaim = nil })
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: &reads{}, Live: &reads{}, MayDestroy: func() error { return suspended },
-				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone()}
+				Member: here, HostLive: &reads{}, Live: &reads{}, CheckNotSuspended: func() error { return suspended },
+				HostWriter: guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
+			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGoneEvidence: newLeafGoneEvidence()}
 			want := suspended
 			if want == nil {
 				want = errWrite
 			}
-			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, want) {
+			if _, err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s)); !errors.Is(err, want) {
 				t.Errorf("error is %v, want %v", err, want)
 			}
 		})
@@ -260,22 +260,22 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 // is the last record of the disk, whether volume or promise (I1).
 func TestReleaseNoticesARestore(t *testing.T) {
 	for name, s := range map[string]*volume.Observed{
-		"a volume":                 seen(noLeaf, func(s *volume.Observed) { s.Claim = nil }),
+		"a volume":                 seen(noLeaf, func(s *volume.Observed) { s.LeafClaim = nil }),
 		"an unused promise":        unused(releasing, noLeaf, leafClaimGone),
 		"a promise without a disk": unfulfilled(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var restored error
 			r := &reconciler{Link: &member.Link{
-				Member: here, Host: &reads{}, HostLive: &reads{volume: s.Host}, Live: &reads{}, MayDestroy: func() error { return nil },
-				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-				Unrestored: func(context.Context) error { return restored },
-			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone()}
-			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, errWrite) {
+				Member: here, Host: &reads{}, HostLive: &reads{volume: s.Host}, Live: &reads{}, CheckNotSuspended: func() error { return nil },
+				HostWriter:       guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
+				CheckUnrestored: func(context.Context) error { return restored },
+			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGoneEvidence: newLeafGoneEvidence()}
+			if _, err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s)); !errors.Is(err, errWrite) {
 				t.Fatalf("error is %v, want an attempted release", err)
 			}
 			restored = guarded.ErrFenced
-			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, guarded.ErrFenced) {
+			if _, err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s)); !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("error is %v, want ErrFenced", err)
 			}
 		})
@@ -313,9 +313,9 @@ func TestDropKeptRecordsLostDisks(t *testing.T) {
 		"it was re-created with the same disk":       {change: recreated("d-1"), live: reads{volume: disk("d-1")}, want: errWrite},
 		"the same disk's volume is not in the cache": {live: reads{volume: disk("d-1")}, want: errWrite},
 		"it was re-created with another disk":        {change: recreated("d-2"), live: reads{volume: disk("d-2")}, want: errRecord},
-		"an admin's host PV still represents it":     {change: func(s *volume.Observed) { s.Twin = &corev1.PersistentVolume{} }, want: errWrite},
+		"an admin's host PV still represents it":     {change: func(s *volume.Observed) { s.TwinHost = &corev1.PersistentVolume{} }, want: errWrite},
 		"both host PVs are being deleted": {change: func(s *volume.Observed) {
-			s.Twin = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}
+			s.TwinHost = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}
 		}, want: errRecord},
 		"the member was never restored":              {never: true, want: errWrite},
 		"the fence has not yet detected the restore": {never: true, fenced: guarded.ErrFenced, want: guarded.ErrFenced},
@@ -327,25 +327,25 @@ func TestDropKeptRecordsLostDisks(t *testing.T) {
 			if tc.change != nil {
 				tc.change(s)
 			}
-			plan := lifecycle.Next(s)
-			if plan.By(lifecycle.RootPV) != lifecycle.DropKept {
+			plan := lifecycle.NextPlan(s)
+			if plan.StepOwnedBy(lifecycle.RootPV) != lifecycle.DropKept {
 				t.Fatalf("the plan is %+v, want DropKept", plan)
 			}
 			r := &reconciler{
 				Link: &member.Link{
 					Member: here, HostLive: &reads{volume: s.Host}, Live: tc.live,
-					Root:       guarded.NewRoot(records{}, here.Registration, guarded.HostOnly{}),
-					Unrestored: func(context.Context) error { return tc.fenced },
-					Restores: func() restores.Times {
+					HostWriter:       guarded.NewHostWriter(records{}, here.Registration, guarded.HostOnlyGuard{}),
+					CheckUnrestored: func(context.Context) error { return tc.fenced },
+					RestoreTimes: func() restores.RestoreTimes {
 						if tc.never {
-							return restores.Times{}
+							return restores.RestoreTimes{}
 						}
-						return restores.Times{Member: now.Time}
+						return restores.RestoreTimes{Member: now.Time}
 					},
 				},
-				options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone(), missing: hostrecord.NewMissing(&hostrecord.Records{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),
+				options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGoneEvidence: newLeafGoneEvidence(), missingDisks: hostrecord.NewMissingStorage(&hostrecord.HostRecords{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),
 			}
-			if _, err := r.act(t.Context(), s, plan); !errors.Is(err, tc.want) {
+			if _, err := r.executeStep(t.Context(), s, plan); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -378,9 +378,9 @@ func TestDeleteStaleIsLive(t *testing.T) {
 			tc.change(host, leaf)
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: leaf,
-				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, tc.want) {
+			if _, err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -399,9 +399,9 @@ func TestSetDeleteProvesTheStampedRootGone(t *testing.T) {
 			s := seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.Root.Name, s.Stamp.UID = other.Name, other.UID })
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{volume: s.Host, claim: tc.live}, Live: &reads{volume: s.Leaf},
-				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, tc.want) {
+			if _, err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -422,11 +422,11 @@ func TestProtected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pv := &corev1.PersistentVolume{
-				ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted, Finalizers: []string{volumeProtection, v1alpha1.FinalizerLeafVolume}},
+				ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted, Finalizers: []string{protectionFinalizer, v1alpha1.FinalizerLeafVolume}},
 				Status:     corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased},
 			}
 			test.change(pv)
-			if got := protected(pv); got != test.want {
+			if got := protectionPending(pv); got != test.want {
 				t.Errorf("protected is %v, want %v", got, test.want)
 			}
 		})

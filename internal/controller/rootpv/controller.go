@@ -37,118 +37,118 @@ const (
 // host.
 type reconciler struct {
 	*member.Link
-	news    *news.News // about host PVs, by UID
-	missing *hostrecord.Missing
+	news    *news.StateMemory // about host PVs, by UID
+	missingDisks *hostrecord.MissingStorage
 	options observe.Options
-	// leafGone contains the evidence with which root_pv has deleted host PVs, until their finalizers are removed.
-	leafGone leafGone
+	// leafGoneEvidence contains the evidence with which root_pv has deleted host PVs, until their finalizers are removed.
+	leafGoneEvidence leafGoneEvidence
 }
 
 // Setup adds the controller to a member's link. The records show which volumes the member has lost.
-func Setup(link *member.Link, options observe.Options, records *hostrecord.Records) error {
-	r := &reconciler{Link: link, news: news.New(link.Clock), missing: hostrecord.NewMissing(records), options: options, leafGone: newLeafGone()}
-	return link.Controller(Name, workers, r,
-		urgency.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
-		urgency.Unhurried(urgency.Deleted, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
-		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
-		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
-		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
+func Setup(link *member.Link, options observe.Options, records *hostrecord.HostRecords) error {
+	r := &reconciler{Link: link, news: news.New(link.Clock), missingDisks: hostrecord.NewMissingStorage(records), options: options, leafGoneEvidence: newLeafGoneEvidence()}
+	return link.AddController(Name, workers, r,
+		urgency.DelayUnlessUrgent(hostVolumeChangeUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, link.OnlyOwnObjects(requestForObject))),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.Pod{}, r.podToPromises, route.PodChanged)),
+		urgency.DelayUnlessUrgent(urgency.IsDeletion, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.rootClaimToHostVolumes, route.ClaimChanged)),
+		link.RootDeletionSource(&corev1.PersistentVolumeClaim{}, r.deletedClaimToHostVolumes),
+		urgency.DelayUnlessUrgent(urgency.IsDeletion, link.LeafObjectSource(&corev1.PersistentVolume{}, r.leafVolumeToHostVolumes, route.ConcernsPredicate(route.VolumeChanged))),
+		urgency.DelayUnlessUrgent(urgency.IsDeletion, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, r.leafClaimToHostVolumes, route.ConcernsPredicate(route.LeafClaimChanged))),
 	)
 }
 
-// ending makes the release and the deletion of a host PV urgent.
-func ending(_ context.Context, _, after client.Object) bool {
+// hostVolumeChangeUrgent makes the release and the deletion of a host PV urgent.
+func hostVolumeChangeUrgent(_ context.Context, _, after client.Object) bool {
 	pv, ok := after.(*corev1.PersistentVolume)
 	return ok && (pv.DeletionTimestamp != nil || pv.Status.Phase == corev1.VolumeReleased)
 }
 
 // Reconcile takes the next step of releasing one host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.For(r.Link, r.options).OfHost(ctx, request.Name)
+	s, err := observe.For(r.Link, r.options).ObserveHostVolume(ctx, request.Name)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	return r.proceed(ctx, s)
+	return r.planAndExecute(ctx, s)
 }
 
-// proceed takes the next step if this controller owns it.
-func (r *reconciler) proceed(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
-	if s.Leaf != nil && (!s.HasFinalizer() || r.LastRestores().MayLackLeaf(s.Host)) {
-		r.missing.Observe(s.Host)
+// planAndExecute takes the next step if this controller owns it.
+func (r *reconciler) planAndExecute(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
+	if s.Leaf != nil && (!s.HasXylemFinalizer() || r.LastRestoreTimes().MayLackLeaf(s.Host)) {
+		r.missingDisks.RecordObserved(s.Host)
 	}
-	plan := lifecycle.Next(s)
-	if s.Unused.Unreadable != nil && releases(plan.By(lifecycle.RootPV)) {
+	plan := lifecycle.NextPlan(s)
+	if s.Unused.Unreadable != nil && stepNeedsGracePeriod(plan.StepOwnedBy(lifecycle.RootPV)) {
 		return reconcile.Result{}, s.Unused.Unreadable
 	}
-	return r.act(ctx, s, plan)
+	return r.executeStep(ctx, s, plan)
 }
 
-func sameName(_ context.Context, obj client.Object) []reconcile.Request {
+func requestForObject(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
 }
 
-// ofRootClaim enqueues the host PVs that refer to a claim. A claim's second host PV is Released
+// rootClaimToHostVolumes enqueues the host PVs that refer to a claim. A claim's second host PV is Released
 // while the claim exists, and does not change when the claim is deleted. The same applies to a host
 // PV whose leaf PV is still used by the leaf claim of an earlier root.
-func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+func (r *reconciler) rootClaimToHostVolumes(ctx context.Context, claim client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(claim)
-	hosts, err := index.VolumesOfClaim(ctx, r.Host, key)
-	found := requests(ctx, hosts, err)
-	leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
+	hosts, err := index.HostVolumesOfClaim(ctx, r.Host, key)
+	found := requestsForHostVolumes(ctx, hosts, err)
+	leaf, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the leaf claim of a claim", "root", key)
 	}
 	if leaf == nil || leaf.Spec.VolumeName == "" {
 		return found
 	}
-	return append(found, r.standFor(ctx, leaf.Spec.VolumeName)...)
+	return append(found, r.leafNameToHostVolumes(ctx, leaf.Spec.VolumeName)...)
 }
 
-// ofEnd enqueues the host PVs of this member that refer to a deleted claim.
-func (r *reconciler) ofEnd(ctx context.Context, claim client.Object) []reconcile.Request {
-	hosts, err := index.VolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
-	return requests(ctx, slices.DeleteFunc(hosts, func(pv corev1.PersistentVolume) bool { return pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID }), err)
+// deletedClaimToHostVolumes enqueues the host PVs of this member that refer to a deleted claim.
+func (r *reconciler) deletedClaimToHostVolumes(ctx context.Context, claim client.Object) []reconcile.Request {
+	hosts, err := index.HostVolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
+	return requestsForHostVolumes(ctx, slices.DeleteFunc(hosts, func(pv corev1.PersistentVolume) bool { return pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID }), err)
 }
 
-// ofLeaf enqueues the host PVs that represent a leaf PV.
-func (r *reconciler) ofLeaf(ctx context.Context, leaf client.Object) []reconcile.Request {
-	return r.standFor(ctx, leaf.GetName())
+// leafVolumeToHostVolumes enqueues the host PVs that represent a leaf PV.
+func (r *reconciler) leafVolumeToHostVolumes(ctx context.Context, leaf client.Object) []reconcile.Request {
+	return r.leafNameToHostVolumes(ctx, leaf.GetName())
 }
 
-// ofLeafClaim enqueues the host PVs that represent a leaf claim's volume, the host PVs of its
+// leafClaimToHostVolumes enqueues the host PVs that represent a leaf claim's volume, the host PVs of its
 // root, and the promise for which it was created. Each may be deleted once the leaf claim is gone.
-func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler) leafClaimToHostVolumes(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return nil
 	}
 	var found []reconcile.Request
 	if claim.Spec.VolumeName != "" {
-		found = r.standFor(ctx, claim.Spec.VolumeName)
+		found = r.leafNameToHostVolumes(ctx, claim.Spec.VolumeName)
 	}
-	origin, ours := mirror.OriginIn(r.HostID, claim)
+	origin, ours := mirror.LeafOriginFromHost(r.HostID, claim)
 	if !ours {
 		return found
 	}
-	hosts, err := index.VolumesOfClaim(ctx, r.Host, origin.Root)
-	found = append(found, requests(ctx, hosts, err)...)
-	promise, err := index.PromiseOf(ctx, r.Host, origin.UID)
+	hosts, err := index.HostVolumesOfClaim(ctx, r.Host, origin.Root)
+	found = append(found, requestsForHostVolumes(ctx, hosts, err)...)
+	promise, err := index.PromiseOfClaim(ctx, r.Host, origin.UID)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the promise of a leaf claim", "root", origin.Root)
 	}
-	if promise != nil && hostpv.IsPromiseIn(promise, r.ClusterID) {
-		found = append(found, sameName(ctx, promise)...)
+	if promise != nil && hostpv.IsUnfulfilledPromiseIn(promise, r.ClusterID) {
+		found = append(found, requestForObject(ctx, promise)...)
 	}
 	return found
 }
 
-func (r *reconciler) standFor(ctx context.Context, leaf string) []reconcile.Request {
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf)
-	return requests(ctx, hosts, err)
+func (r *reconciler) leafNameToHostVolumes(ctx context.Context, leaf string) []reconcile.Request {
+	hosts, err := index.HostVolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf)
+	return requestsForHostVolumes(ctx, hosts, err)
 }
 
-func requests(ctx context.Context, hosts []corev1.PersistentVolume, err error) []reconcile.Request {
+func requestsForHostVolumes(ctx context.Context, hosts []corev1.PersistentVolume, err error) []reconcile.Request {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the host PVs that an event concerns")
 		return nil

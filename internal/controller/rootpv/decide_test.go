@@ -37,20 +37,20 @@ func seen(change ...func(*volume.Observed)) *volume.Observed {
 		},
 		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
 	}
-	origin := mirror.OriginFor(here.HostID, root)
-	origin.Stamp(leaf)
+	origin := mirror.OriginForRoot(here.HostID, root)
+	origin.StampLeaf(leaf)
 	leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(deletes)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim-uid", ResourceVersion: "1"},
 		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
-	origin.Stamp(claim)
-	host := hostpv.Mirror(leaf, root, deletes, here)
+	origin.StampLeaf(claim)
+	host := hostpv.TranslateVolume(leaf, root, deletes, here)
 	host.UID = "host-pv-uid"
 	host.Status.Phase = corev1.VolumeReleased
-	s := &volume.Observed{Member: here, Host: host, Name: leaf.Name, UID: leaf.UID, Leaf: leaf, Stamped: true, Stamp: origin, Claim: claim, Origin: origin}
+	s := &volume.Observed{Member: here, Host: host, Name: leaf.Name, UID: leaf.UID, Leaf: leaf, LeafStamped: true, Stamp: origin, LeafClaim: claim, Origin: origin}
 	for _, c := range change {
 		c(s)
 	}
-	if s.Host.Spec.ClaimRef != nil && s.Host.Spec.ClaimRef.UID == root.UID && !hostpv.Ended(s.Host) {
+	if s.Host.Spec.ClaimRef != nil && s.Host.Spec.ClaimRef.UID == root.UID && !hostpv.IsReleasedOrFailed(s.Host) {
 		s.Root = root.DeepCopy()
 		s.Root.Spec.VolumeName = s.Host.Name
 		s.Root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
@@ -77,12 +77,12 @@ func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
 
 func hostDeleted(s *volume.Observed)  { s.Host.DeletionTimestamp = &now }
 func leafDeleted(s *volume.Observed)  { s.Leaf.DeletionTimestamp = &now }
-func claimDeleted(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }
-func noLeaf(s *volume.Observed)       { s.Leaf, s.Stamped, s.Stamp = nil, false, mirror.Origin{} }
-func noClaim(s *volume.Observed)      { s.Claim = nil }
-func unstamped(s *volume.Observed)    { s.Stamped, s.Stamp = false, mirror.Origin{} }
+func claimDeleted(s *volume.Observed) { s.LeafClaim.DeletionTimestamp = &now }
+func noLeaf(s *volume.Observed)       { s.Leaf, s.LeafStamped, s.Stamp = nil, false, mirror.Origin{} }
+func noClaim(s *volume.Observed)      { s.LeafClaim = nil }
+func unstamped(s *volume.Observed)    { s.LeafStamped, s.Stamp = false, mirror.Origin{} }
 func recycles(s *volume.Observed)     { hostPolicy(corev1.PersistentVolumeReclaimRecycle)(s) }
-func noClaimRef(s *volume.Observed)   { s.Host.Spec.ClaimRef, s.Claim = nil, nil }
+func noClaimRef(s *volume.Observed)   { s.Host.Spec.ClaimRef, s.LeafClaim = nil, nil }
 func leafReleased(s *volume.Observed) { s.Leaf.Status.Phase = corev1.VolumeReleased }
 
 // recreated replaces the mirrored leaf PV with one that has the same name and another UID.
@@ -96,11 +96,11 @@ func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*volume.Observe
 
 // staleClaim means that the leaf PV is still bound to the leaf claim of an earlier root.
 func staleClaim(s *volume.Observed) {
-	s.Holder, s.Claim = s.Claim, nil
+	s.Holder, s.LeafClaim = s.LeafClaim, nil
 	s.HolderOrigin = s.Stamp
 	s.HolderOrigin.UID = "earlier-root"
 	s.Stamp = s.HolderOrigin
-	s.HolderOrigin.Stamp(&s.Holder.ObjectMeta)
+	s.HolderOrigin.StampLeaf(&s.Holder.ObjectMeta)
 }
 
 func abandon(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
@@ -156,7 +156,7 @@ func TestDecide(t *testing.T) {
 		"an admin cleared claimRef: no action":                                 {seen(noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.None},
 		"an admin cleared claimRef, and the phase is outdated: no panic":       {seen(noClaimRef), lifecycle.None},
 		"an admin cleared claimRef, and then deleted the PV: the data is kept": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropKept},
-		"an admin cleared claimRef's UID, and then deleted the PV":             {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropKept},
+		"an admin cleared claimRef's UID, and then deleted the PV":             {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.LeafClaim = "", nil }), lifecycle.DropKept},
 		"the host reports that reclaiming failed: handled like Released":       {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
 		"reclaiming failed before any claim used the PV":                       {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
 
@@ -196,8 +196,8 @@ func TestDecide(t *testing.T) {
 		"abandoned, and Xylem's finalizer is already removed (I5)": {seen(abandon, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
-				t.Errorf("step is %q, want %q: %+v", plan.By(lifecycle.RootPV), tc.want, plan)
+			if plan := lifecycle.NextPlan(tc.seen); plan.Step != tc.want && plan.StepOwnedBy(lifecycle.RootPV) != tc.want {
+				t.Errorf("step is %q, want %q: %+v", plan.StepOwnedBy(lifecycle.RootPV), tc.want, plan)
 			}
 		})
 	}
@@ -217,14 +217,14 @@ func TestNeverDestroysWithoutEvidence(t *testing.T) {
 						for _, uid := range []string{"root-uid", "other"} {
 							n++
 							s := seen(phase(p), hostPolicy(host), gave(string(given)), leafPolicy(stands), func(s *volume.Observed) {
-								s.Stamped, s.Stamp.UID = stamped, root.UID
+								s.LeafStamped, s.Stamp.UID = stamped, root.UID
 								if uid != "root-uid" {
 									s.Stamp.UID = "other"
 								}
 							})
 							ended := p == corev1.VolumeReleased || p == corev1.VolumeFailed
 							asked := ended && host == deletes && given == deletes && stamped && uid == "root-uid"
-							switch step := lifecycle.Next(s).By(lifecycle.RootPV); step {
+							switch step := lifecycle.NextPlan(s).StepOwnedBy(lifecycle.RootPV); step {
 							case lifecycle.SetDelete:
 								if !asked {
 									t.Errorf("set to Delete without evidence: phase %q, host policy %q, original policy %q, stamped %v, root %s", p, host, given, stamped, uid)

@@ -10,17 +10,17 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// warn reports a problem of a host PV, and returns when to do so again.
-func (r *reconciler) warn(host *corev1.PersistentVolume, problem *mirror.Refusal) time.Duration {
-	due, again := r.news.Due(host.UID, problem.Message)
+// warnOnHostVolume reports a problem of a host PV, and returns when to do so again.
+func (r *reconciler) warnOnHostVolume(host *corev1.PersistentVolume, problem *mirror.Refusal) time.Duration {
+	due, again := r.news.EventDue(host.UID, problem.Message)
 	if due {
 		r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Release", "%s", problem.Message)
 	}
 	return again
 }
 
-// eventReleased reports a disk that was released with its last Pod.
-func (r *reconciler) eventReleased(s *volume.Observed, claim *corev1.PersistentVolumeClaim) {
+// emitVolumeReleased reports a disk that was released with its last Pod.
+func (r *reconciler) emitVolumeReleased(s *volume.Observed, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		return
 	}

@@ -43,14 +43,14 @@ func unused(change ...func(*volume.Observed)) *volume.Observed {
 		v1alpha1.ParameterReleaseGrace: grace.String(),
 	}}
 	consumer := pod("app", here.NodeName)
-	s.Host = hostpv.Fulfil(hostpv.WithMember(hostpv.PromiseFor(root, class), here, &consumer), s.Leaf, deletes, here)
+	s.Host = hostpv.FulfillPromise(hostpv.PromiseWithMember(hostpv.NewPromiseFor(root, class), here, &consumer), s.Leaf, deletes, here)
 	s.Host.UID, s.Host.ResourceVersion = "host-pv-uid", "7"
 	s.Host.Status.Phase = corev1.VolumeBound
 	s.Root.Spec.VolumeName = s.Host.Name
 	for _, c := range change {
 		c(s)
 	}
-	if hostpv.Ended(s.Host) {
+	if hostpv.IsReleasedOrFailed(s.Host) {
 		s.Root = nil
 	}
 	return s
@@ -66,7 +66,7 @@ func pod(name, node string) corev1.Pod {
 }
 
 func usedOn(node string) func(*volume.Observed) {
-	return func(s *volume.Observed) { s.Users = append(s.Users, pod("user", node)) }
+	return func(s *volume.Observed) { s.PromiseUsers = append(s.PromiseUsers, pod("user", node)) }
 }
 
 func markedFor(d time.Duration) func(*volume.Observed) {
@@ -86,7 +86,7 @@ func without(key string) func(*volume.Observed) {
 
 // listed means that this process listed the Pods after the mark, the given time ago.
 func listed(since time.Duration) func(*volume.Observed) {
-	return func(s *volume.Observed) { s.Unused = volume.Unused{Listed: true, For: since, Grace: grace} }
+	return func(s *volume.Observed) { s.Unused = volume.Unused{PodsListed: true, Duration: since, GracePeriod: grace} }
 }
 
 // saved means that a VolumeSnapshot of the claim is still to be taken.
@@ -98,7 +98,7 @@ func saved(s *volume.Observed) {
 // withoutFinalizer removes the PV's finalizers, as the deregistration of its cluster does.
 func withoutFinalizer(s *volume.Observed) { s.Host.Finalizers = nil }
 
-func leafClaimGone(s *volume.Observed) { s.Claim = nil }
+func leafClaimGone(s *volume.Observed) { s.LeafClaim = nil }
 
 func TestDecideUnused(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -122,13 +122,13 @@ func TestDecideUnused(t *testing.T) {
 		"an invalid mark":                                                           {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
 		"marked as releasing":                                                       {unused(releasing), lifecycle.SetDeleteUnused},
 		"marked as releasing, but a Pod is on the member's node":                    {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
-		"marked as releasing, perhaps before a restore of the host":                 {unused(releasing, func(s *volume.Observed) { s.Unused.Outdated = true }), lifecycle.Unmark},
+		"marked as releasing, perhaps before a restore of the host":                 {unused(releasing, func(s *volume.Observed) { s.Unused.MarkOutdated = true }), lifecycle.Unmark},
 		"marked as releasing another disk":                                          {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
 		"the leaf PV was set to Delete":                                             {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
 		"the leaf PV was set to Delete, and an admin set Retain in the host":        {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
 		"an admin set Retain in the host, and the leaf PV has policy Retain again":  {unused(releasing, hostPolicy(retains)), lifecycle.None},
 		"the leaf PV was set to Delete, and a Pod is created":                       {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
-		"the leaf claim is being deleted":                                           {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
+		"the leaf claim is being deleted":                                           {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.LeafClaim.DeletionTimestamp = &now }), lifecycle.None},
 		"the leaf claim is gone":                                                    {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
 		"the leaf PV is gone, but the leaf claim exists":                            {unused(releasing, noLeaf), lifecycle.DeleteUnused},
 		"the leaf PV and the leaf claim are gone":                                   {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
@@ -143,7 +143,7 @@ func TestDecideUnused(t *testing.T) {
 		"the leaf PV's original policy is Retain":                                   {unused(gave("Retain")), lifecycle.None},
 		"the host PV has policy Retain":                                             {unused(hostPolicy(retains)), lifecycle.None},
 		"an admin set Retain within the grace period":                               {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
-		"the leaf PV has no stamp":                                                  {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
+		"the leaf PV has no stamp":                                                  {unused(func(s *volume.Observed) { s.LeafStamped = false }), lifecycle.None},
 		"the promise's claim is gone":                                               {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
 		"the promise's claim is gone during the release":                            {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
 		// A snapshot or a clone of it must still be created, for example because the member's
@@ -158,8 +158,8 @@ func TestDecideUnused(t *testing.T) {
 		"the promise's disk is released only with its claim": {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
-				t.Errorf("step is %q, want %q: %+v", plan.By(lifecycle.RootPV), tc.want, plan)
+			if plan := lifecycle.NextPlan(tc.seen); plan.Step != tc.want && plan.StepOwnedBy(lifecycle.RootPV) != tc.want {
+				t.Errorf("step is %q, want %q: %+v", plan.StepOwnedBy(lifecycle.RootPV), tc.want, plan)
 			}
 		})
 	}
@@ -199,8 +199,8 @@ func TestLooksAgain(t *testing.T) {
 	}{
 		"a Pod on the member's node":                           {unused(usedOn(here.NodeName)), 0},
 		"a Pod on the member's node, and a Pod without a node": {unused(usedOn(here.NodeName), usedOn("")), 0},
-		"a Pod without a node":                                 {unused(usedOn("")), lookAgain},
-		"a Pod on a node that may be the member's":             {unused(usedOn("renamed")), lookAgain},
+		"a Pod without a node":                                 {unused(usedOn("")), neededCheckInterval},
+		"a Pod on a node that may be the member's":             {unused(usedOn("renamed")), neededCheckInterval},
 		"a volume that is not a promise":                       {seen(phase(corev1.VolumeBound)), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestLooksAgain(t *testing.T) {
 
 // unfulfilled returns a promise in the member that has no disk, and whose claim is gone.
 func unfulfilled(change ...func(*volume.Observed)) *volume.Observed {
-	host := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
+	host := hostpv.PromiseWithMember(hostpv.NewPromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	host.UID, host.Status.Phase = "host-uid", corev1.VolumeReleased
 	s := &volume.Observed{Member: here, Host: host}
 	for _, c := range change {
@@ -238,8 +238,8 @@ func TestDecideUnfulfilled(t *testing.T) {
 		"abandoned: host_volume releases the promise":         {unfulfilled(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
-				t.Errorf("step is %q, want %q: %+v", plan.By(lifecycle.RootPV), tc.want, plan)
+			if plan := lifecycle.NextPlan(tc.seen); plan.Step != tc.want && plan.StepOwnedBy(lifecycle.RootPV) != tc.want {
+				t.Errorf("step is %q, want %q: %+v", plan.StepOwnedBy(lifecycle.RootPV), tc.want, plan)
 			}
 		})
 	}
@@ -320,9 +320,9 @@ func TestReleaseProves(t *testing.T) {
 				host.volume = live
 			}
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: host, Live: &reads{volume: s.Leaf}, Clock: clocktesting.NewFakePassiveClock(now.Time), MayDestroy: func() error { return tc.suspended },
-				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
-				Root: guarded.NewRoot(accepts{}, here.Registration, guarded.HostOnly{}),
+				Member: here, HostLive: host, Live: &reads{volume: s.Leaf}, Clock: clocktesting.NewFakePassiveClock(now.Time), CheckNotSuspended: func() error { return tc.suspended },
+				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
+				HostWriter: guarded.NewHostWriter(accepts{}, here.Registration, guarded.HostOnlyGuard{}),
 			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 			result, err := proceed(t, r, s)
 			switch {
@@ -360,8 +360,8 @@ func TestGraceOfThisProcess(t *testing.T) {
 	s := unused(markedFor(24 * time.Hour))
 	host, write := &podReads{reads: reads{volume: s.Host}}, &patched{}
 	r := &reconciler{Link: &member.Link{
-		Member: here, HostLive: host, Clock: clock, MayDestroy: func() error { return nil },
-		Root: guarded.NewRoot(write, here.Registration, guarded.HostOnly{}),
+		Member: here, HostLive: host, Clock: clock, CheckNotSuspended: func() error { return nil },
+		HostWriter: guarded.NewHostWriter(write, here.Registration, guarded.HostOnlyGuard{}),
 	}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 	step := func(after time.Duration) time.Duration {
 		t.Helper()
@@ -383,12 +383,12 @@ func TestGraceOfThisProcess(t *testing.T) {
 		t.Errorf("not marked as releasing after the grace period: %v", write.annotations)
 	}
 	host.pods = []corev1.Pod{pod("user", here.NodeName)}
-	s.Users = host.pods
+	s.PromiseUsers = host.pods
 	step(0)
 	if _, marked := write.annotations[v1alpha1.AnnotationUnusedSince]; write.annotations == nil || marked {
 		t.Errorf("the mark was not removed when a Pod used it: %v", write.annotations)
 	}
-	host.pods, s.Users = nil, nil
+	host.pods, s.PromiseUsers = nil, nil
 	if got := step(time.Hour); got != grace || write.annotations != nil {
 		t.Errorf("checked again after %s with annotations %v, want the grace period to start again", got, write.annotations)
 	}
@@ -410,7 +410,7 @@ func TestMarks(t *testing.T) {
 			write := &patched{}
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &podReads{reads: reads{volume: tc.seen.Host}}, Clock: clocktesting.NewFakePassiveClock(now.Time),
-				MayDestroy: func() error { return nil }, Root: guarded.NewRoot(write, here.Registration, guarded.HostOnly{}),
+				CheckNotSuspended: func() error { return nil }, HostWriter: guarded.NewHostWriter(write, here.Registration, guarded.HostOnlyGuard{}),
 			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 			result, err := proceed(t, r, tc.seen)
 			if err != nil || write.annotations[v1alpha1.AnnotationUnusedSince] != tc.want {
@@ -440,19 +440,19 @@ func TestReleasingMarkFromBackup(t *testing.T) {
 		"the disk is gone":                     {seen: unused(releasing, noLeaf), age: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var times restores.Times
+			var times restores.RestoreTimes
 			if tc.age != 0 {
 				times.HostAnywhere = now.Add(tc.age)
 			}
 			if tc.seen.Leaf != nil {
 				tc.seen.Leaf.CreationTimestamp = now
 			}
-			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time), Restores: func() restores.Times { return times }}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
+			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time), RestoreTimes: func() restores.RestoreTimes { return times }}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 			if tc.listed {
 				r.options.UnusedPromises.Begin(tc.seen.Host.UID, tc.seen.Host.Annotations[v1alpha1.AnnotationUnusedSince], now.Time)
 			}
-			if observeUnused(r, tc.seen); tc.seen.Unused.Outdated != tc.want {
-				t.Errorf("outdated is %t, want %t", tc.seen.Unused.Outdated, tc.want)
+			if observeUnused(r, tc.seen); tc.seen.Unused.MarkOutdated != tc.want {
+				t.Errorf("outdated is %t, want %t", tc.seen.Unused.MarkOutdated, tc.want)
 			}
 		})
 	}
@@ -485,11 +485,11 @@ func TestReleaseCannotBeUndone(t *testing.T) {
 					tc.change(leaf)
 				}
 				if who == "seen" {
-					s.Users = []corev1.Pod{pod}
+					s.PromiseUsers = []corev1.Pod{pod}
 				}
 				r := &reconciler{Link: &member.Link{
-					Member: here, HostLive: &podReads{reads: reads{volume: s.Host}, pods: []corev1.Pod{pod}}, Live: leaf, Clock: clocktesting.NewFakePassiveClock(now.Time), MayDestroy: func() error { return nil },
-					Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+					Member: here, HostLive: &podReads{reads: reads{volume: s.Host}, pods: []corev1.Pod{pod}}, Live: leaf, Clock: clocktesting.NewFakePassiveClock(now.Time), CheckNotSuspended: func() error { return nil },
+					HostWriter: guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
 				}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 				if _, err := proceed(t, r, s); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)
@@ -522,9 +522,9 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 			tc.change(host, leaf)
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: leaf,
-				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
-			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, tc.want) {
+			if _, err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -554,25 +554,25 @@ func (r indexed) List(_ context.Context, list client.ObjectList, opts ...client.
 // A promise that was released before it was fulfilled waits until the leaf claim is gone. Only the
 // leaf claim's event can enqueue it then, because the promise itself does not change.
 func TestEnqueuesByLeafClaim(t *testing.T) {
-	placed := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
-	elsewhere := hostpv.WithMember(placed, mirror.Member{ClusterID: "id39"}, nil)
+	placed := hostpv.PromiseWithMember(hostpv.NewPromiseFor(root, &storagev1.StorageClass{}), here, nil)
+	elsewhere := hostpv.PromiseWithMember(placed, mirror.Member{ClusterID: "id39"}, nil)
 	for name, tc := range map[string]struct {
 		volumes map[string]*corev1.PersistentVolume
 		claim   *corev1.PersistentVolumeClaim
 		want    []string
 	}{
-		"the leaf claim is bound to a mirrored volume":             {map[string]*corev1.PersistentVolume{"id38/pv-1": seen().Host}, seen().Claim, []string{"pv-1"}},
-		"the leaf claim is unbound":                                {map[string]*corev1.PersistentVolume{"root-uid": placed}, unbound(seen().Claim), []string{placed.Name}},
-		"the leaf claim is bound to a volume that is not mirrored": {map[string]*corev1.PersistentVolume{"root-uid": placed}, seen().Claim, []string{placed.Name}},
-		"the promise belongs to another member":                    {map[string]*corev1.PersistentVolume{"root-uid": elsewhere}, unbound(seen().Claim), nil},
-		"the promise was fulfilled by another volume":              {map[string]*corev1.PersistentVolume{"root-uid": unused().Host}, unbound(seen().Claim), nil},
-		"the root has no promise":                                  {nil, unbound(seen().Claim), nil},
+		"the leaf claim is bound to a mirrored volume":             {map[string]*corev1.PersistentVolume{"id38/pv-1": seen().Host}, seen().LeafClaim, []string{"pv-1"}},
+		"the leaf claim is unbound":                                {map[string]*corev1.PersistentVolume{"root-uid": placed}, unbound(seen().LeafClaim), []string{placed.Name}},
+		"the leaf claim is bound to a volume that is not mirrored": {map[string]*corev1.PersistentVolume{"root-uid": placed}, seen().LeafClaim, []string{placed.Name}},
+		"the promise belongs to another member":                    {map[string]*corev1.PersistentVolume{"root-uid": elsewhere}, unbound(seen().LeafClaim), nil},
+		"the promise was fulfilled by another volume":              {map[string]*corev1.PersistentVolume{"root-uid": unused().Host}, unbound(seen().LeafClaim), nil},
+		"the root has no promise":                                  {nil, unbound(seen().LeafClaim), nil},
 		"the member's claim was not created by Xylem":              {map[string]*corev1.PersistentVolume{"root-uid": placed}, &corev1.PersistentVolumeClaim{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: indexed{volumes: tc.volumes}}}
 			var got []string
-			for _, request := range r.ofLeafClaim(t.Context(), tc.claim) {
+			for _, request := range r.leafClaimToHostVolumes(t.Context(), tc.claim) {
 				got = append(got, request.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -591,12 +591,12 @@ func unbound(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim 
 func proceed(t *testing.T, r *reconciler, s *volume.Observed) (reconcile.Result, error) {
 	t.Helper()
 	observeUnused(r, s)
-	return r.proceed(t.Context(), s)
+	return r.planAndExecute(t.Context(), s)
 }
 
 func observeUnused(r *reconciler, s *volume.Observed) {
 	if r.options.UnusedPromises != nil {
-		r.options.UnusedPromises.Observe(s, r.Clock.Now(), r.LastRestores().MayLackRoot)
+		r.options.UnusedPromises.Observe(s, r.Clock.Now(), r.LastRestoreTimes().MayLackRoot)
 	}
 }
 
@@ -608,9 +608,9 @@ func TestExpandedDiskUpdatesItsPromise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := unused(change...)
-			s.Claim.Status.Phase = corev1.ClaimBound
+			s.LeafClaim.Status.Phase = corev1.ClaimBound
 			s.Leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("500Gi")}
-			if plan := lifecycle.Next(s); plan.By(lifecycle.LeafPV) != lifecycle.UpdateHost {
+			if plan := lifecycle.NextPlan(s); plan.StepOwnedBy(lifecycle.LeafPV) != lifecycle.UpdateHost {
 				t.Errorf("the next step is %s by %s, want %s", plan.Step, plan.Owner, lifecycle.UpdateHost)
 			}
 		})

@@ -74,7 +74,7 @@ func TestSetDeleteThenDeletesTheClaim(t *testing.T) {
 		"an admin sets Retain":                    {meanwhile: func(host, _ *reads) { host.volume.Spec.PersistentVolumeReclaimPolicy = retains }, kept: true},
 		"the leaf PV is re-created":               {meanwhile: func(_, leaf *reads) { leaf.volume.UID = "newer" }, kept: true},
 		"an admin abandons the volume":            {meanwhile: func(host, _ *reads) { host.volume.Annotations[v1alpha1.AnnotationAbandon] = "true" }, kept: true},
-		"another member copies the volume":        {meanwhile: func(host, _ *reads) { host.volume = hostpv.WithCopyIn(host.volume, "id39") }, kept: true, err: proof.ErrUnproven},
+		"another member copies the volume":        {meanwhile: func(host, _ *reads) { host.volume = hostpv.VolumeWithCopyIn(host.volume, "id39") }, kept: true, err: proof.ErrUnproven},
 		"a claim is to be cloned from the claim": {meanwhile: func(host, _ *reads) {
 			clone := corev1.PersistentVolumeClaim{}
 			clone.Name, clone.Annotations = "copy", map[string]string{v1alpha1.AnnotationSource: "id38/" + string(root.UID)}
@@ -95,13 +95,13 @@ func TestSetDeleteThenDeletesTheClaim(t *testing.T) {
 				host, leaf := counted{&reads{volume: s.Host.DeepCopy()}, map[string]int{}}, &reads{volume: set}
 				to := &recording{patched: func() { tc.meanwhile(host.reads, leaf) }}
 				r := &reconciler{Link: &member.Link{
-					Member: here, HostLive: host, Live: leaf, Leaf: guarded.NewLeaf(to, here.HostID, here.Registration, guarded.HostOnly{}),
+					Member: here, HostLive: host, Live: leaf, MemberWriter: guarded.NewMemberWriter(to, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 				}}
-				plan := lifecycle.Next(s)
-				if plan.By(lifecycle.RootPV) != lifecycle.SetDelete {
+				plan := lifecycle.NextPlan(s)
+				if plan.StepOwnedBy(lifecycle.RootPV) != lifecycle.SetDelete {
 					t.Fatalf("the plan is %+v, want SetDelete", plan)
 				}
-				if _, err := r.act(t.Context(), s, plan); !errors.Is(err, tc.err) {
+				if _, err := r.executeStep(t.Context(), s, plan); !errors.Is(err, tc.err) {
 					t.Errorf("error is %v, want %v", err, tc.err)
 				}
 				want := []string{"patch", "delete"}
@@ -118,7 +118,7 @@ func TestSetDeleteThenDeletesTheClaim(t *testing.T) {
 					return
 				}
 				s.Leaf = set // the cache does not show yet that the claim is being deleted
-				if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !apierrors.IsConflict(err) || host.got["claim"] != 1 {
+				if _, err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s)); !apierrors.IsConflict(err) || host.got["claim"] != 1 {
 					t.Errorf("error is %v after %d reads of the root, want a conflict without more reads", err, host.got["claim"])
 				}
 			})
@@ -147,11 +147,11 @@ func TestDropHostSharesItsProof(t *testing.T) {
 				s := seen(noLeaf, noClaim)
 				live, to, suspended := &reads{}, &recording{}, error(nil)
 				r := &reconciler{Link: &member.Link{
-					Member: here, HostLive: &reads{}, Live: live, MayDestroy: func() error { return suspended },
-					Root: guarded.NewRoot(to, here.Registration, guarded.HostOnly{}),
-				}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGone: newLeafGone()}
+					Member: here, HostLive: &reads{}, Live: live, CheckNotSuspended: func() error { return suspended },
+					HostWriter: guarded.NewHostWriter(to, here.Registration, guarded.HostOnlyGuard{}),
+				}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGoneEvidence: newLeafGoneEvidence()}
 				act := func() error {
-					_, err := r.act(t.Context(), s, lifecycle.Next(s))
+					_, err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s))
 					return err
 				}
 				if err := act(); err != nil || !slices.Equal(to.written, []string{"delete"}) {

@@ -20,14 +20,14 @@ func TestObservedAgain(t *testing.T) {
 		want   time.Duration
 	}{
 		"events enqueue it":                          {},
-		"another member may have its leaf claim":     {volume.Placement{Counterparts: placing.Counterparts{Unasked: []string{"cluster39"}}}, askAgain},
-		"its host PV's claimRef names another claim": {volume.Placement{Diverted: &corev1.PersistentVolume{}}, askAgain},
-		"the member's provisioner is silent so far":  {volume.Placement{Attempt: volume.Attempt{SilentIn: time.Minute}}, time.Minute},
+		"another member may have its leaf claim":     {volume.Placement{Counterparts: placing.Counterparts{Unchecked: []string{"cluster39"}}}, counterpartCheckInterval},
+		"its host PV's claimRef names another claim": {volume.Placement{Diverted: &corev1.PersistentVolume{}}, counterpartCheckInterval},
+		"the member's provisioner is silent so far":  {volume.Placement{Attempt: volume.Attempt{CheckSilenceIn: time.Minute}}, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{reports: newReporter(&member.Link{})}
 			o := observe.Claim{Root: &corev1.PersistentVolumeClaim{}, Observed: &volume.Observed{Placement: &tc.places}}
-			if got := r.again(o); got != tc.want {
+			if got := r.requeueDelay(o); got != tc.want {
 				t.Errorf("observed again after %s, want %s", got, tc.want)
 			}
 		})

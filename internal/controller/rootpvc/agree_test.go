@@ -42,7 +42,7 @@ type world struct {
 	offered   bool
 	namespace *corev1.Namespace
 	node      *corev1.Node // in the host
-	restores  restores.Times
+	restores  restores.RestoreTimes
 	rules     placement.Rules
 }
 
@@ -78,7 +78,7 @@ func (d dice) world() world {
 		w.leaves = append(w.leaves, leaf)
 	}
 	if len(w.roots) > 0 && d.IntN(3) == 0 {
-		if root := pick(d, w.roots...); !hostpv.NamesPromise(root.Spec.VolumeName) {
+		if root := pick(d, w.roots...); !hostpv.IsPromiseName(root.Spec.VolumeName) {
 			w.hosts = append(w.hosts, pick(d, d.scratch, d.imported)(leaf, root))
 		}
 	}
@@ -90,7 +90,7 @@ func (d dice) scratch(leaf *corev1.PersistentVolume, root *corev1.PersistentVolu
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, Parameters: map[string]string{
 		v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused,
 	}}
-	promise := hostpv.Fulfil(hostpv.WithMember(hostpv.PromiseFor(root, class), here, podOf(root.Name, here.NodeName, "")), leaf, d.policy(), here)
+	promise := hostpv.FulfillPromise(hostpv.PromiseWithMember(hostpv.NewPromiseFor(root, class), here, podOf(root.Name, here.NodeName, "")), leaf, d.policy(), here)
 	promise.UID, promise.Status.Phase = "scratch", pick(d, corev1.VolumeBound, corev1.VolumeBound, corev1.VolumeReleased)
 	if d.IntN(3) == 0 {
 		promise.Spec.Capacity = size("2Gi").Requests
@@ -106,7 +106,7 @@ func (d dice) scratch(leaf *corev1.PersistentVolume, root *corev1.PersistentVolu
 // imported returns an admin's host PV that requests a leaf PV and that Xylem has not recorded, or has just
 // recorded. A root may be bound to it.
 func (d dice) imported(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
-	pv := hostpv.Mirror(leaf, root, d.policy(), here)
+	pv := hostpv.TranslateVolume(leaf, root, d.policy(), here)
 	pv.Name, pv.UID, pv.Finalizers = "imported", "imported", nil
 	delete(pv.Labels, v1alpha1.LabelCluster)
 	delete(pv.Labels, v1alpha1.LabelClusterID)
@@ -118,7 +118,7 @@ func (d dice) imported(leaf *corev1.PersistentVolume, root *corev1.PersistentVol
 		root.Spec.VolumeName = pv.Name
 	}
 	if d.IntN(2) == 0 {
-		return hostpv.Recorded(pv, leaf, here)
+		return hostpv.RecordImport(pv, leaf, here)
 	}
 	return pv
 }
@@ -130,7 +130,7 @@ func (w *world) surroundings(d dice) {
 		Parameters:        map[string]string{v1alpha1.ParameterProvisioning: pick(d, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise)}})
 	w.offered = d.IntN(4) > 0
 	w.namespace = pick(d, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: pick(d, here.HostID, here.HostID, here.HostID, "another")}}})
-	w.restores = pick(d, restores.Times{}, restores.Times{Host: now.Time}, restores.Times{Host: now.Time, HostUnconfirmed: true})
+	w.restores = pick(d, restores.RestoreTimes{}, restores.RestoreTimes{Host: now.Time}, restores.RestoreTimes{Host: now.Time, HostUnconfirmed: true})
 	if d.IntN(4) == 0 {
 		w.rules = adopting("pv-1")
 	}
@@ -146,15 +146,15 @@ func (w *world) surroundings(d dice) {
 
 // promise binds a root to a promise without a disk.
 func (w *world) promise(d dice, root *corev1.PersistentVolumeClaim) {
-	promise := hostpv.PromiseFor(root, w.class)
+	promise := hostpv.NewPromiseFor(root, w.class)
 	promise.UID, promise.Status.Phase = "promise-"+root.UID, corev1.VolumeBound
 	switch member := (mirror.Member{Registration: "cluster39", ClusterID: elsewhereID}); d.IntN(5) {
 	case 0:
-		promise = hostpv.WithMember(promise, here, nil)
+		promise = hostpv.PromiseWithMember(promise, here, nil)
 	case 1:
-		promise = hostpv.WithMember(promise, member, nil)
+		promise = hostpv.PromiseWithMember(promise, member, nil)
 	case 2:
-		promise = hostpv.ReleasePromise(hostpv.WithMember(promise, here, nil), root, here.ClusterID)
+		promise = hostpv.ReleasePromise(hostpv.PromiseWithMember(promise, here, nil), root, here.ClusterID)
 	}
 	root.Spec.VolumeName = promise.Name
 	if d.IntN(4) > 0 {
@@ -179,7 +179,7 @@ func (d dice) root(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	if d.IntN(4) == 0 {
 		root.Annotations[v1alpha1.AnnotationSteeredTo] = here.NodeName
 	}
-	root.Spec.VolumeName = pick(d, "", "", "pv-1", "pv-1", hostpv.Name("pv-1", here.ClusterID, true), "another")
+	root.Spec.VolumeName = pick(d, "", "", "pv-1", "pv-1", hostpv.HostVolumeName("pv-1", here.ClusterID, true), "another")
 	if placed := pick(d, "", here.ClusterID, here.ClusterID, "id39"); placed != "" {
 		root.Annotations[v1alpha1.AnnotationPlacedIn] = placed
 	}
@@ -191,7 +191,7 @@ func (d dice) root(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 
 func (d dice) leafClaim(name string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("leaf-" + name)}}
-	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(claim), UID: d.anyUID(name)}.Stamp(claim)
+	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(claim), UID: d.anyUID(name)}.StampLeaf(claim)
 	claim.CreationTimestamp = metav1.NewTime(now.Add(time.Duration(d.IntN(3)-1) * time.Minute))
 	claim.Spec.VolumeName = pick(d, "", "pv-1", "pv-1", "pv-1", "pv-2")
 	claim.Status.Phase = pick(d, corev1.ClaimPending, corev1.ClaimBound, corev1.ClaimBound, corev1.ClaimLost)
@@ -211,7 +211,7 @@ func (d dice) leaf(claims []*corev1.PersistentVolumeClaim) *corev1.PersistentVol
 		PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}},
 	}}
 	if name := pick(d, "", "data", "data", "logs"); name != "" {
-		mirror.Origin{HostID: here.HostID, Root: types.NamespacedName{Namespace: "shop", Name: name}, UID: d.anyUID(name)}.Stamp(leaf)
+		mirror.Origin{HostID: here.HostID, Root: types.NamespacedName{Namespace: "shop", Name: name}, UID: d.anyUID(name)}.StampLeaf(leaf)
 		metav1.SetMetaDataAnnotation(&leaf.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, string(d.policy()))
 	}
 	if len(claims) > 0 && d.IntN(4) > 0 {
@@ -242,8 +242,8 @@ func (d dice) host(leaf *corev1.PersistentVolume, suffixed bool) *corev1.Persist
 		leaf = leaf.DeepCopy()
 		leaf.UID = pick(d, types.UID("leaf-1"), "leaf-2")
 	}
-	pv := hostpv.Mirror(leaf, claim, d.policy(), here)
-	pv.Name, pv.UID = hostpv.Name("pv-1", here.ClusterID, suffixed), types.UID(fmt.Sprintf("host-%t", suffixed))
+	pv := hostpv.TranslateVolume(leaf, claim, d.policy(), here)
+	pv.Name, pv.UID = hostpv.HostVolumeName("pv-1", here.ClusterID, suffixed), types.UID(fmt.Sprintf("host-%t", suffixed))
 	pv.Status.Phase = pick(d, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed)
 	switch d.IntN(8) {
 	case 0:
@@ -260,7 +260,7 @@ func (d dice) host(leaf *corev1.PersistentVolume, suffixed bool) *corev1.Persist
 	return pv
 }
 
-func (w world) observer() observe.Observer { return w.reconciler().observer() }
+func (w world) observer() observe.Observer { return w.reconciler().newClaimObserver() }
 
 func (w world) reconciler() *reconciler {
 	host, leaf := newStore(hostIndexes), newStore(memberIndexes)
@@ -283,8 +283,8 @@ func (w world) reconciler() *reconciler {
 		host.add(w.node)
 	}
 	return newReconciler(&member.Link{
-		Member: here, Host: host, Cache: leaf, Restores: func() restores.Times { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
-	}, Options{Options: observe.Options{Orphans: account.NewOrphanTracker(), NominatedNode: true}})
+		Member: here, Host: host, Cache: leaf, RestoreTimes: func() restores.RestoreTimes { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
+	}, Options{Options: observe.Options{Orphans: account.NewOrphanTracker(), SchedulerNominates: true}})
 }
 
 func addAll[T client.Object](s *store, objects []T) {
@@ -308,14 +308,14 @@ func (w world) seenBy(t *testing.T) map[string]*volume.Observed {
 	}
 	for name := range uids {
 		key := types.NamespacedName{Namespace: "shop", Name: name}
-		claim, err := o.OfClaim(ctx, key)
+		claim, err := o.ObserveClaim(ctx, key)
 		note("claim "+name, subjectOf(claim).Observed, err)
 	}
 	for _, host := range w.hosts {
-		s, err := o.OfHost(ctx, host.Name)
+		s, err := o.ObserveHostVolume(ctx, host.Name)
 		note("host "+host.Name, s, err)
 	}
-	s, err := o.OfLeaf(ctx, "pv-1")
+	s, err := o.ObserveLeafVolume(ctx, "pv-1")
 	note("leaf pv-1", s, err)
 	return seen
 }
@@ -335,16 +335,16 @@ func TestPlansDoNotDependOnTheRequest(t *testing.T) {
 			if s.Host != nil {
 				subject += " of " + s.Host.Name
 			}
-			if s.Left != nil {
-				subject += ", left over " + s.Left.Name
+			if s.LeftoverClaim != nil {
+				subject += ", left over " + s.LeftoverClaim.Name
 			}
-			if s.Host == nil && s.BoundToImport() {
-				subject += " for " + s.Import().Name
+			if s.Host == nil && s.RootBoundToImport() {
+				subject += " for " + s.ImportingHostVolume().Name
 			}
 			if plans[subject] == nil {
 				plans[subject] = map[string]lifecycle.Plan{}
 			}
-			plans[subject][request] = lifecycle.Next(s)
+			plans[subject][request] = lifecycle.NextPlan(s)
 		}
 		for subject, by := range plans {
 			if len(by) < 2 {
@@ -392,8 +392,8 @@ func TestStepsDoNotDependOnUnwatchedObjects(t *testing.T) {
 					continue
 				}
 				compared++
-				if before, after := lifecycle.Next(was[request]), lifecycle.Next(s); before.By(owner) != after.By(owner) {
-					t.Fatalf("world %d: %s: %s takes step %q and then %q, although it watches nothing that has changed\n%s", n, request, owner, before.By(owner), after.By(owner), describe(s))
+				if before, after := lifecycle.NextPlan(was[request]), lifecycle.NextPlan(s); before.StepOwnedBy(owner) != after.StepOwnedBy(owner) {
+					t.Fatalf("world %d: %s: %s takes step %q and then %q, although it watches nothing that has changed\n%s", n, request, owner, before.StepOwnedBy(owner), after.StepOwnedBy(owner), describe(s))
 				}
 			}
 		}
@@ -407,10 +407,10 @@ func asksOwner(s *volume.Observed, p lifecycle.Plan) string {
 	case lifecycle.LeafPV:
 		return "leaf " + s.Name
 	case lifecycle.RootPVC:
-		if claim := s.Stale(); claim != nil && (s.Root == nil || s.Left != nil) {
+		if claim := s.StaleLeafClaim(); claim != nil && (s.Root == nil || s.LeftoverClaim != nil) {
 			return "claim " + claim.Name // the request of the leaf claim's root
 		}
-		if s.Alone() {
+		if s.ClaimWithoutVolume() {
 			return "claim " + s.Root.Name
 		}
 		return "claim " + s.Origin.Root.Name
@@ -428,7 +428,7 @@ func TestEveryWaitHasAReason(t *testing.T) {
 		w := d.world()
 		seen := w.seenBy(t)
 		for request, s := range seen {
-			p := lifecycle.Next(s)
+			p := lifecycle.NextPlan(s)
 			if p.Step == lifecycle.None {
 				continue
 			}
@@ -436,9 +436,9 @@ func TestEveryWaitHasAReason(t *testing.T) {
 			owner := asksOwner(s, p)
 			got, there := lifecycle.Plan{}, seen[owner] != nil
 			if there {
-				got = lifecycle.Next(seen[owner])
+				got = lifecycle.NextPlan(seen[owner])
 			}
-			if got.Step != lifecycle.None || got.Report != nil || p.Step == lifecycle.CreateClaim && w.namespace == nil || there && s.Root != nil && (seen[owner].Root == nil || seen[owner].Left != nil) {
+			if got.Step != lifecycle.None || got.Report != nil || p.Step == lifecycle.CreateClaim && w.namespace == nil || there && s.Root != nil && (seen[owner].Root == nil || seen[owner].LeftoverClaim != nil) {
 				continue // the leaf claim of an earlier root with that name is deleted first
 			}
 			if failures++; failures <= 10 {
@@ -517,7 +517,7 @@ func TestIgnoredChangesChangeNoPlan(t *testing.T) {
 		}
 		was, is := w.seenBy(t), after.seenBy(t)
 		for request := range was {
-			if a, b := lifecycle.Next(was[request]), lifecycle.Next(is[request]); !reflect.DeepEqual(a, b) {
+			if a, b := lifecycle.NextPlan(was[request]), lifecycle.NextPlan(is[request]); !reflect.DeepEqual(a, b) {
 				t.Fatalf("world %d: %s: %+v before, %+v after", n, request, a, b)
 			}
 		}
@@ -526,7 +526,7 @@ func TestIgnoredChangesChangeNoPlan(t *testing.T) {
 
 func describe(s *volume.Observed) string {
 	text := ""
-	for name, claim := range map[string]*corev1.PersistentVolumeClaim{"root": s.Root, "successor": s.Successor, "leaf claim": s.Claim, "holder": s.Holder, "left": s.Left} {
+	for name, claim := range map[string]*corev1.PersistentVolumeClaim{"root": s.Root, "successor": s.Successor, "leaf claim": s.LeafClaim, "holder": s.Holder, "left": s.LeftoverClaim} {
 		if claim != nil {
 			text += fmt.Sprintf("%s %s %s names %q %s annotations %v deleting %t\n", name, claim.Name, claim.UID, claim.Spec.VolumeName, claim.Status.Phase, claim.Annotations, claim.DeletionTimestamp != nil)
 		}
@@ -536,8 +536,8 @@ func describe(s *volume.Observed) string {
 			text += fmt.Sprintf("%s %s %s %s %s claimRef %v finalizers %v annotations %v deleting %t\n", name, pv.Name, pv.UID, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy, pv.Spec.ClaimRef, pv.Finalizers, pv.Annotations, pv.DeletionTimestamp != nil)
 		}
 	}
-	for i := range s.Earlier {
-		text += fmt.Sprintf("earlier %s %s for %v\n", s.Earlier[i].Name, s.Earlier[i].Status.Phase, s.Earlier[i].Spec.ClaimRef)
+	for i := range s.EarlierHosts {
+		text += fmt.Sprintf("earlier %s %s for %v\n", s.EarlierHosts[i].Name, s.EarlierHosts[i].Status.Phase, s.EarlierHosts[i].Spec.ClaimRef)
 	}
 	return text
 }

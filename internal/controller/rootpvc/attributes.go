@@ -25,7 +25,7 @@ func (r *reconciler) withAttributesClass(ctx context.Context, o observe.Claim, l
 	if leaf.Spec.VolumeName != "" || ptr.Deref(o.Root.Spec.VolumeAttributesClassName, "") == "" {
 		return leaf, nil
 	}
-	class, err := index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Cache, index.ClusterScopedKey(ptr.Deref(leaf.Spec.StorageClassName, "")))
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (r *reconciler) withAttributesClass(ctx context.Context, o observe.Claim, l
 	if err != nil {
 		return nil, err
 	}
-	return pvc.WithAttributesClass(leaf, name, *o.Root.Spec.VolumeAttributesClassName), nil
+	return pvc.ClaimWithAttributesClass(leaf, name, *o.Root.Spec.VolumeAttributesClassName), nil
 }
 
 // modify sets the leaf claim's class to the member's class to which the root's class maps. If the
@@ -54,10 +54,10 @@ func (r *reconciler) modify(ctx context.Context, o observe.Claim) error {
 			return err
 		}
 	}
-	if err := r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, name, host)); err != nil {
-		return r.reports.RefusedByMember(ctx, o.Root, "modify", err)
+	if err := r.MemberWriter.PatchStamped(ctx, actor, o.Leaf, pvc.ClaimWithAttributesClass(o.Leaf, name, host)); err != nil {
+		return r.reports.ReportMemberRejection(ctx, o.Root, "modify", err)
 	}
-	r.reports.EventModified(o.Root, name)
+	r.reports.EventAttributesModified(o.Root, name)
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (r *reconciler) attributesClassFor(ctx context.Context, o observe.Claim, dr
 	if err != nil || problem == nil {
 		return name, err
 	}
-	if err := r.reports.Problem(ctx, o, problem); err != nil {
+	if err := r.reports.ReportProblem(ctx, o, problem); err != nil {
 		return "", err
 	}
 	return "", problem
@@ -80,15 +80,15 @@ func (r *reconciler) attributesClassFor(ctx context.Context, o observe.Claim, dr
 func (r *reconciler) lookUpAttributesClass(ctx context.Context, name, driver string) (string, *mirror.Refusal, error) {
 	asked := placement.AttributesClass{Name: name, Driver: driver}
 	var err error
-	if asked.Host, err = index.Find[storagev1.VolumeAttributesClass](ctx, r.HostLive, index.Named(name)); err != nil {
+	if asked.Host, err = index.FindObject[storagev1.VolumeAttributesClass](ctx, r.HostLive, index.ClusterScopedKey(name)); err != nil {
 		return "", nil, err
 	}
-	mapped, _ := r.Place().AttributesClassFor(name, asked.Host)
-	asked.Class, err = index.Find[storagev1.VolumeAttributesClass](ctx, r.Live, index.Named(mapped))
+	mapped, _ := r.PlacementMember().AttributesClassFor(name, asked.Host)
+	asked.Class, err = index.FindObject[storagev1.VolumeAttributesClass](ctx, r.Live, index.ClusterScopedKey(mapped))
 	if asked.Forbidden = apierrors.IsForbidden(err); err != nil && !asked.Forbidden {
 		return "", nil, err
 	}
-	if refusal := r.Place().RefuseAttributesClass(asked); refusal != nil {
+	if refusal := r.PlacementMember().RefuseAttributesClass(asked); refusal != nil {
 		return "", refusal, nil
 	}
 	return mapped, nil, nil

@@ -62,7 +62,7 @@ func TestLookUpAttributesClass(t *testing.T) {
 		"the host does not respond":                                        {host: classes{err: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rules := placement.RulesOf(&v1alpha1.ClusterRegistration{})
+			rules := placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{})
 			r := &reconciler{Link: &member.Link{Member: mirror.Member{Registration: "cluster38"}, Rules: rules, HostLive: tc.host, Live: tc.member}}
 			got, problem, err := r.lookUpAttributesClass(t.Context(), "gold", disk)
 			if !errors.Is(err, tc.err) || err == nil && tc.err != nil {

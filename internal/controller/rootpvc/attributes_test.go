@@ -32,7 +32,7 @@ func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 		t.Errorf("class is %q, want m-gold", got)
 	}
 	leaf.Status.Phase = corev1.ClaimBound
-	if got := pvc.AttributesOf(o.Root, leaf); got != pvc.AttributesKept {
+	if got := pvc.AttributesClassChangeOf(o.Root, leaf); got != pvc.AttributesKept {
 		t.Errorf("the class would be changed immediately: %v", got)
 	}
 }
@@ -46,15 +46,15 @@ func TestLeafClaimOfAnAdoptedVolumeIsModified(t *testing.T) {
 
 // verifyEarlierVolume checks the change of a volume that an earlier claim used. The claim is created at a
 // time relative to the host PV's creation.
-func verifyEarlierVolume(t *testing.T, created time.Duration, want pvc.AttributesClass) {
+func verifyEarlierVolume(t *testing.T, created time.Duration, want pvc.AttributesClassChange) {
 	t.Helper()
 	o := seen(bound, func(o *scene) {
 		class := "silver"
 		o.root.CreationTimestamp = metav1.NewTime(now.Add(created))
 		o.leafVolume.Spec.VolumeAttributesClassName, o.root.Spec.VolumeAttributesClassName = orNil("m-gold"), &class
-		earlier := mirror.OriginFor(here.HostID, o.root)
+		earlier := mirror.OriginForRoot(here.HostID, o.root)
 		earlier.UID = "earlier"
-		earlier.Stamp(o.leafVolume)
+		earlier.StampLeaf(o.leafVolume)
 		for i := range o.hosts {
 			o.hosts[i].Spec.VolumeAttributesClassName, o.hosts[i].CreationTimestamp = &class, now
 		}
@@ -64,7 +64,7 @@ func verifyEarlierVolume(t *testing.T, created time.Duration, want pvc.Attribute
 		t.Fatal(refusal)
 	}
 	leaf.Status.Phase = corev1.ClaimBound
-	if got := pvc.AttributesOf(o.Root, leaf); ptr.Deref(leaf.Spec.VolumeAttributesClassName, "") != "m-gold" || got != want {
+	if got := pvc.AttributesClassChangeOf(o.Root, leaf); ptr.Deref(leaf.Spec.VolumeAttributesClassName, "") != "m-gold" || got != want {
 		t.Errorf("class is %q, and the change is %v", ptr.Deref(leaf.Spec.VolumeAttributesClassName, ""), got)
 	}
 }

@@ -38,7 +38,7 @@ func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queu
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	gate := backlog.New(clock, backlog.DefaultLimit)
 	informers := &informertest.FakeInformers{}
-	if err := gate.Setup(t.Context(), informers); err != nil {
+	if err := gate.WatchHostVolumes(t.Context(), informers); err != nil {
 		t.Fatal(err)
 	}
 	volumes, err := informers.FakeInformerFor(t.Context(), &corev1.PersistentVolume{})
@@ -53,7 +53,7 @@ func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queu
 	}
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(q.ShutDown)
-	if err := gate.Source(here.ClusterID, here.Registration).Start(t.Context(), q); err != nil {
+	if err := gate.MemberSource(here.ClusterID, here.Registration).Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
@@ -67,7 +67,7 @@ func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queu
 	nothing := empty{reader: reads{}}
 	return newReconciler(&member.Link{
 		Member: here, Host: nothing, Cache: nothing, Clock: clock, Recorder: events.NewFakeRecorder(10),
-		Root: guarded.NewRoot(host{writes{}, told}, here.Registration, guarded.HostOnly{}),
+		HostWriter: guarded.NewHostWriter(host{writes{}, told}, here.Registration, guarded.HostOnlyGuard{}),
 	}, Options{Backlog: gate}), told, clock, q
 }
 
@@ -116,7 +116,7 @@ func TestClaimsWaitForTheHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, told, _, _ := behind(t)
-			if err := r.act(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
+			if err := r.executeStep(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			if told.written > 0 {
@@ -133,7 +133,7 @@ func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
 	o.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceTerminating, Message: "member cluster38: wait",
 	}}
-	if err := r.act(t.Context(), o, step(lifecycle.Place)); err != nil || told.written != 1 {
+	if err := r.executeStep(t.Context(), o, step(lifecycle.Place)); err != nil || told.written != 1 {
 		t.Errorf("wrote %d statuses (%v), want one that removes the problem", told.written, err)
 	}
 }
@@ -146,7 +146,7 @@ func TestClaimsAreEnqueued(t *testing.T) {
 	gone.Root = o.Root.DeepCopy()
 	gone.Root.Name, gone.Root.UID = "gone", "gone"
 	for _, one := range []observe.Claim{gone, o} {
-		if err := r.act(t.Context(), one, step(lifecycle.Place)); err != nil {
+		if err := r.executeStep(t.Context(), one, step(lifecycle.Place)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +155,7 @@ func TestClaimsAreEnqueued(t *testing.T) {
 		t.Fatal(err)
 	}
 	enqueued(t, o.Root, clock, q, 6*time.Minute) // unbound volumes no longer count
-	if err := r.act(t.Context(), o, step(lifecycle.Place)); !errors.Is(err, errWrite) {
+	if err := r.executeStep(t.Context(), o, step(lifecycle.Place)); !errors.Is(err, errWrite) {
 		t.Errorf("not placed after the gate enqueued it: %v", err)
 	}
 }
@@ -166,12 +166,12 @@ func TestALongWaitIsReported(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r.Recorder = recorder
 	o := seen(placedIn(""), asked)
-	if err := r.act(t.Context(), o, step(lifecycle.Place)); err != nil || len(recorder.Events) > 0 {
+	if err := r.executeStep(t.Context(), o, step(lifecycle.Place)); err != nil || len(recorder.Events) > 0 {
 		t.Fatalf("%d events when the claim begins to wait (%v)", len(recorder.Events), err)
 	}
 	enqueued(t, o.Root, clock, q, time.Minute)
 	for range 2 {
-		if err := r.act(t.Context(), o, step(lifecycle.Place)); err != nil {
+		if err := r.executeStep(t.Context(), o, step(lifecycle.Place)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -26,18 +26,18 @@ const (
 	// workers is the number of claims of one member that are reconciled concurrently. Each needs
 	// at most a write or two before it waits for a watch.
 	workers = 8
-	// askAgain is the interval at which other members are checked for the leaf claim of a root whose
+	// counterpartCheckInterval is the interval at which other members are checked for the leaf claim of a root whose
 	// placement a restored host may have lost, because no event enqueues the root when a member connects.
 	// The same applies to a host PV whose claimRef names another claim: its next edit may be to a third
 	// claim, and then no event enqueues this root.
-	askAgain = 10 * time.Second
-	// checkRestores is the interval at which it is checked whether another member may still detect that
+	counterpartCheckInterval = 10 * time.Second
+	// restoreCheckInterval is the interval at which it is checked whether another member may still detect that
 	// the host was restored before this process became the leader.
-	checkRestores = time.Second
-	// checkKept is the interval at which the host PV that represents a deleted claim's volume is looked
-	// up again. While a root waits, the interval is askAgain. The events of such a PV do not enqueue the
+	restoreCheckInterval = time.Second
+	// keptCheckInterval is the interval at which the host PV that represents a deleted claim's volume is looked
+	// up again. While a root waits, the interval is counterpartCheckInterval. The events of such a PV do not enqueue the
 	// claim here if its record was changed.
-	checkKept = 5 * time.Minute
+	keptCheckInterval = 5 * time.Minute
 	// DefaultSilentAfter is the default of --silent-after. A provisioner normally responds when its
 	// call to the driver times out: after 10 s by default (csi-provisioner's --timeout), and after 60 s
 	// in the manifests of several drivers. The rest is for a restart of the provisioner. leaf_snapshot
@@ -51,7 +51,7 @@ type reconciler struct {
 	*member.Link
 	Options
 	reports *reporter
-	since   time.Time // when the link began
+	linkStarted   time.Time // when the link began
 }
 
 // Options contains what the controllers of all members share.
@@ -60,13 +60,13 @@ type Options struct {
 	// Namespace is the manager's namespace in the host, where its records are.
 	Namespace string
 	// Mirrors contains the host PVs that were created for claims.
-	Mirrors *account.Mirrors
+	Mirrors *account.MirrorTracker
 	// Latency measures provisioning latency, starting with the placement.
 	Latency *account.ProvisioningLatency
 	// Backlog delays claims that the host cannot bind yet.
 	Backlog *backlog.Queue
-	// Others returns the other registered members.
-	Others func(context.Context, mirror.Member) ([]placing.Other, error)
+	// OtherMembers returns the other registered members.
+	OtherMembers func(context.Context, mirror.Member) ([]placing.OtherMember, error)
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
@@ -78,8 +78,8 @@ type Options struct {
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
 	r := newReconciler(link, o)
-	r.since = link.Clock.Now()
-	return link.Controller(Name, workers, r, sourcesOf(link, r.observer, o.Orphans, o.Backlog)...)
+	r.linkStarted = link.Clock.Now()
+	return link.AddController(Name, workers, r, sourcesOf(link, r.newClaimObserver, o.Orphans, o.Backlog)...)
 }
 
 func newReconciler(link *member.Link, o Options) *reconciler {
@@ -88,58 +88,58 @@ func newReconciler(link *member.Link, o Options) *reconciler {
 
 // Reconcile takes the next step for one claim.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observer().OfClaim(ctx, request.NamespacedName)
+	o, err := r.newClaimObserver().ObserveClaim(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	o = subjectOf(o)
-	plan := planned(o)
+	plan := planForClaim(o)
 	if plan.Step != lifecycle.Place {
 		r.Backlog.Remove(r.ClusterID, request.NamespacedName)
 	}
 	if plan.Step != lifecycle.SelectNode && o.Root != nil {
-		r.reports.Ended(o.Root.UID)
+		r.reports.EndState(o.Root.UID)
 	}
-	switch err := r.take(ctx, o, plan); {
-	case errors.Is(err, errKept) && o.Root == nil:
-		return reconcile.Result{RequeueAfter: checkKept}, nil
-	case errors.Is(err, errUnknown):
-		return reconcile.Result{RequeueAfter: checkRestores}, nil
-	case errors.Is(err, errKept):
-		return reconcile.Result{RequeueAfter: askAgain}, nil
+	switch err := r.executePlan(ctx, o, plan); {
+	case errors.Is(err, errLeafClaimKept) && o.Root == nil:
+		return reconcile.Result{RequeueAfter: keptCheckInterval}, nil
+	case errors.Is(err, errMembersUnknown):
+		return reconcile.Result{RequeueAfter: restoreCheckInterval}, nil
+	case errors.Is(err, errLeafClaimKept):
+		return reconcile.Result{RequeueAfter: counterpartCheckInterval}, nil
 	case err != nil, o.Root == nil:
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: r.again(o)}, nil
+	return reconcile.Result{RequeueAfter: r.requeueDelay(o)}, nil
 }
 
-// again returns after how long a root must be observed again, or 0 if an event will enqueue it.
-func (r *reconciler) again(o observe.Claim) time.Duration {
-	if p := o.Observed.Placement; p.Counterparts.Any() || p.Diverted != nil {
-		return askAgain
+// requeueDelay returns after how long a root must be observed again, or 0 if an event will enqueue it.
+func (r *reconciler) requeueDelay(o observe.Claim) time.Duration {
+	if p := o.Observed.Placement; p.Counterparts.MayExist() || p.Diverted != nil {
+		return counterpartCheckInterval
 	}
-	return route.Sooner(r.reports.Owes(o.Root.UID), o.Observed.Placement.Attempt.SilentIn)
+	return route.SoonerDelay(r.reports.TakeRequeueDelay(o.Root.UID), o.Observed.Placement.Attempt.CheckSilenceIn)
 }
 
-func (r *reconciler) observer() observe.Observer { return observe.For(r.Link, r.Options.Options) }
+func (r *reconciler) newClaimObserver() observe.Observer { return observe.For(r.Link, r.Options.Options) }
 
 // subjectOf returns the objects that the next step concerns: those of the claim or, if it can be deleted, the
 // leaf claim of an earlier root that has the claim's name.
 func subjectOf(o observe.Claim) observe.Claim {
-	if o.Stale != nil && lifecycle.Next(o.Stale.Observed).Step == lifecycle.DeleteLeft {
+	if o.Stale != nil && lifecycle.NextPlan(o.Stale.Observed).Step == lifecycle.DeleteLeft {
 		return *o.Stale
 	}
 	return o
 }
 
-// planned returns this controller's step or report for a claim. The zero Plan leaves the step
+// planForClaim returns this controller's step or report for a claim. The zero Plan leaves the step
 // to another controller, whose write enqueues the claim.
-func planned(o observe.Claim) lifecycle.Plan {
+func planForClaim(o observe.Claim) lifecycle.Plan {
 	report := lifecycle.Plan{Owner: lifecycle.RootPVC}
 	if o.Observed == nil {
 		return report
 	}
-	plan := lifecycle.Next(o.Observed)
+	plan := lifecycle.NextPlan(o.Observed)
 	switch {
 	case plan.Owner != lifecycle.RootPVC && (plan.Step == lifecycle.None || plan.Phase == lifecycle.Idle):
 		return report // the claim does not wait for that controller

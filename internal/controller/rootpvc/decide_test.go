@@ -87,7 +87,7 @@ func set(c *corev1.PersistentVolumeClaim, key, value string) {
 
 // stampedVolume gives the leaf PV the stamp of its leaf claim and the record of its policy.
 func stampedVolume(o *scene) {
-	o.origin.Stamp(o.leafVolume)
+	o.origin.StampLeaf(o.leafVolume)
 	o.leafVolume.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(o.leafVolume.Spec.PersistentVolumeReclaimPolicy)
 }
 
@@ -100,7 +100,7 @@ func hostHolds(o *scene) { o.hosts = []corev1.PersistentVolume{*mirrorFor(o)} }
 
 func mirrorFor(o *scene) *corev1.PersistentVolume {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
-	return hostpv.Mirror(o.leafVolume, root, corev1.PersistentVolumeReclaimRetain, here)
+	return hostpv.TranslateVolume(o.leafVolume, root, corev1.PersistentVolumeReclaimRetain, here)
 }
 
 // replaced gives the leaf PV a UID other than the one that the host PV records.
@@ -138,13 +138,13 @@ func away(o *scene) { o.boundAway = true }
 
 // pushed adds an unbound leaf claim.
 func pushed(o *scene) {
-	leaf, err := pvc.Translate(o.root, ptr.To("disk"), here)
+	leaf, err := pvc.TranslateClaim(o.root, ptr.To("disk"), here)
 	if err != nil {
 		panic(err)
 	}
 	leaf.UID, leaf.ResourceVersion = "leaf-uid", "7"
 	leaf.Status.Phase = corev1.ClaimPending
-	o.leaf, o.origin = leaf, mirror.OriginFor(here.HostID, o.root)
+	o.leaf, o.origin = leaf, mirror.OriginForRoot(here.HostID, o.root)
 }
 
 // leafBound adds a leaf claim that is bound to an unstamped PV.
@@ -178,10 +178,10 @@ func bound(o *scene) {
 		o.leafVolume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "earlier-leaf"}
 		o.leafVolume.Status.Phase = corev1.VolumeReleased
 	}
-	o.origin = mirror.OriginFor(here.HostID, o.root)
+	o.origin = mirror.OriginForRoot(here.HostID, o.root)
 	stampedVolume(o)
 	retainedVolume(o)
-	pv := hostpv.Mirror(o.leafVolume, o.root, corev1.PersistentVolumeReclaimDelete, here)
+	pv := hostpv.TranslateVolume(o.leafVolume, o.root, corev1.PersistentVolumeReclaimDelete, here)
 	pv.Status.Phase = corev1.VolumeBound
 	o.hosts = []corev1.PersistentVolume{*pv}
 	boundTo("pv-1")(o)
@@ -214,7 +214,7 @@ func heldByLiving(o *scene) {
 	o.other = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-uid"}}
 	otherPushed(o)
 	o.otherLeaf.Spec.VolumeName, o.leafVolume.Spec.ClaimRef.UID, o.leafVolume.Spec.ClaimRef.Name = "pv-1", o.otherLeaf.UID, o.otherLeaf.Name
-	mirror.OriginFor(here.HostID, o.other).Stamp(o.leafVolume)
+	mirror.OriginForRoot(here.HostID, o.other).StampLeaf(o.leafVolume)
 	retainedVolume(o)
 	o.leaf = nil
 }
@@ -222,7 +222,7 @@ func heldByLiving(o *scene) {
 // otherPushed adds a leaf claim without a volume for the other claim.
 func otherPushed(o *scene) {
 	o.otherLeaf = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-leaf"}}
-	mirror.OriginFor(here.HostID, o.other).Stamp(o.otherLeaf)
+	mirror.OriginForRoot(here.HostID, o.other).StampLeaf(o.otherLeaf)
 }
 
 // otherPlaced places the other claim here.
@@ -255,7 +255,7 @@ func leafTerminating(o *scene) {
 
 // mirrorTerminating means that someone deletes the host PV before it is bound.
 func mirrorTerminating(o *scene) {
-	o.mirror = hostpv.Mirror(leafPV(), o.root, corev1.PersistentVolumeReclaimDelete, here)
+	o.mirror = hostpv.TranslateVolume(leafPV(), o.root, corev1.PersistentVolumeReclaimDelete, here)
 	o.mirror.DeletionTimestamp = &now
 }
 
@@ -302,7 +302,7 @@ func grown(to string) func(*scene) {
 func says(reason string) decision { return decision{reason: reason} }
 
 func fails(o *scene) {
-	o.attempt.Provisioning = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member \"cluster38\" cannot provision the volume: no"}
+	o.attempt.ProvisioningProblem = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member \"cluster38\" cannot provision the volume: no"}
 }
 
 var unschedulable = &mirror.Refusal{Reason: v1alpha1.ReasonPodUnschedulable, Message: `member "cluster38" has no node for Pod "web": no`}
@@ -317,8 +317,8 @@ func steeredTo(node string) func(*scene) {
 
 // A claim that cannot be placed elsewhere reports why.
 func TestFailureOfAWaitingClaim(t *testing.T) {
-	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", Bound: "cache"}))
-	said := problem.ReportFailure(o.Observed).Message
+	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", OtherBoundClaim: "cache"}))
+	said := problem.ReportProvisioningFailure(o.Observed).Message
 	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem does not try other members"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q does not contain %q", said, part)
@@ -383,40 +383,40 @@ func TestDecide(t *testing.T) {
 		"the location of the claim's source is unknown":                                          {seen(copying(), func(o *scene) { o.from = nil }), decision{}},
 		"the claim waits for its source, and is not placed: host_claim reports it":               {seen(copying(notReady), placedIn("")), decision{}},
 		"the claim waits for its source, and is placed":                                          {seen(copying(notReady)), says(v1alpha1.ReasonSourceNotReady)},
-		"the claim's source is in another member":                                                {seen(copying(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
+		"the claim's source is in another member":                                                {seen(copying(func(f *volume.SourceInMember) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
 		"the claim does not record its source":                                                   {seen(copying(), func(o *scene) { delete(o.root.Annotations, v1alpha1.AnnotationSource) }, placedIn("")), decision{}},
-		"the claim's source was re-created":                                                      {seen(copying(func(f *volume.From) { f.At.UID = "newer" }), placedIn("")), decision{}},
-		"the member has no counterpart of the source":                                            {seen(copying(func(f *volume.From) { f.Claim = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the source's counterpart belongs to another root":                                       {seen(copying(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the source's counterpart is being deleted":                                              {seen(copying(func(f *volume.From) { f.Claim.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
-		"the source's counterpart has another volume":                                            {seen(copying(func(f *volume.From) { f.Volume.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the source and the class belong to different drivers":                                   {seen(copying(func(f *volume.From) { f.Class.Provisioner = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
+		"the claim's source was re-created":                                                      {seen(copying(func(f *volume.SourceInMember) { f.At.UID = "newer" }), placedIn("")), decision{}},
+		"the member has no counterpart of the source":                                            {seen(copying(func(f *volume.SourceInMember) { f.Claim = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the source's counterpart belongs to another root":                                       {seen(copying(func(f *volume.SourceInMember) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the source's counterpart is being deleted":                                              {seen(copying(func(f *volume.SourceInMember) { f.Claim.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
+		"the source's counterpart has another volume":                                            {seen(copying(func(f *volume.SourceInMember) { f.Volume.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the source and the class belong to different drivers":                                   {seen(copying(func(f *volume.SourceInMember) { f.Class.Provisioner = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
 		"the member lacks the class: the selection stays, because the controller source made it": {seen(copying(), func(o *scene) { o.memberClasses = []string{"slow"} }), says(v1alpha1.ReasonClassNotFound)},
 		"the copy is being created":                                                              {seen(pushed, copying(), asksToo), decision{}},
 		"the provisioner fails to create the copy: no other member is tried":                     {seen(pushed, copying(), asksToo, fails), says(v1alpha1.ReasonProvisioningFailed)},
-		"the claim's source was deleted in the member: withdrawn":                                {seen(pushed, copying(func(f *volume.From) { f.Claim = nil }), asksToo), takes(lifecycle.Withdraw)},
-		"another claim now has the name of the source in the member: withdrawn":                  {seen(pushed, copying(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
+		"the claim's source was deleted in the member: withdrawn":                                {seen(pushed, copying(func(f *volume.SourceInMember) { f.Claim = nil }), asksToo), takes(lifecycle.Withdraw)},
+		"another claim now has the name of the source in the member: withdrawn":                  {seen(pushed, copying(func(f *volume.SourceInMember) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
 		"the leaf claim has no data source: its volume is not used":                              {seen(leafBound, copying()), says(v1alpha1.ReasonSourceMismatch)},
 
 		"the claim is restored from a snapshot":                                                             {seen(restoring()), leaf},
-		"the snapshot is in another member":                                                                 {seen(restoring(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
+		"the snapshot is in another member":                                                                 {seen(restoring(func(f *volume.SourceInMember) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
 		"the member's snapshots cannot be read":                                                             {seen(restoring(unread)), says(v1alpha1.ReasonSourceNotReady)},
-		"the member has no counterpart of the snapshot":                                                     {seen(restoring(func(f *volume.From) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart belongs to another snapshot":                                            {seen(restoring(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart was replaced":                                                           {seen(restoring(func(f *volume.From) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the content of the snapshot's counterpart has lost its stamp":                                      {seen(restoring(func(f *volume.From) { f.Content.Annotations = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart is being deleted":                                                       {seen(restoring(func(f *volume.From) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart has no content":                                                         {seen(restoring(func(f *volume.From) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart has another content":                                                    {seen(restoring(func(f *volume.From) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart is not ready":                                                           {seen(restoring(func(f *volume.From) { f.Content.Status.ReadyToUse = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot and the class belong to different drivers":                                            {seen(restoring(func(f *volume.From) { f.Content.Spec.Driver = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
+		"the member has no counterpart of the snapshot":                                                     {seen(restoring(func(f *volume.SourceInMember) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart belongs to another snapshot":                                            {seen(restoring(func(f *volume.SourceInMember) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart was replaced":                                                           {seen(restoring(func(f *volume.SourceInMember) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the content of the snapshot's counterpart has lost its stamp":                                      {seen(restoring(func(f *volume.SourceInMember) { f.Content.Annotations = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart is being deleted":                                                       {seen(restoring(func(f *volume.SourceInMember) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart has no content":                                                         {seen(restoring(func(f *volume.SourceInMember) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart has another content":                                                    {seen(restoring(func(f *volume.SourceInMember) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart is not ready":                                                           {seen(restoring(func(f *volume.SourceInMember) { f.Content.Status.ReadyToUse = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot and the class belong to different drivers":                                            {seen(restoring(func(f *volume.SourceInMember) { f.Content.Spec.Driver = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
 		"the restored volume is being created":                                                              {seen(pushed, restoring(), asksToo), decision{}},
 		"the restored volume is being created, and the member's snapshots cannot be read":                   {seen(pushed, restoring(unread), asksToo), decision{}},
-		"the snapshot was deleted in the member: withdrawn":                                                 {seen(pushed, restoring(func(f *volume.From) { f.Snapshot = nil }), asksToo), takes(lifecycle.Withdraw)},
-		"another snapshot now has the snapshot's name in the member: withdrawn":                             {seen(pushed, restoring(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
+		"the snapshot was deleted in the member: withdrawn":                                                 {seen(pushed, restoring(func(f *volume.SourceInMember) { f.Snapshot = nil }), asksToo), takes(lifecycle.Withdraw)},
+		"another snapshot now has the snapshot's name in the member: withdrawn":                             {seen(pushed, restoring(func(f *volume.SourceInMember) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
 		"the leaf claim was not created from the snapshot: its volume is not used":                          {seen(leafBound, restoring()), says(v1alpha1.ReasonSourceMismatch)},
-		"the claim's Pod has another claim whose source is in another member":                               {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy", Here: true})), decision{}},
-		"one of the claim's Pods has a claim whose source is in another member, and the other Pod has none": {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy"}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
+		"the claim's Pod has another claim whose source is in another member":                               {seen(placedIn(""), usedBy(volume.Consumer{OtherApartClaim: "copy", AboutToBindHere: true})), decision{}},
+		"one of the claim's Pods has a claim whose source is in another member, and the other Pod has none": {seen(placedIn(""), usedBy(volume.Consumer{OtherApartClaim: "copy"}, volume.Consumer{AboutToBindHere: true})), takes(lifecycle.Place)},
 		"the claim's data source is of a kind that no registration lists": {seen(func(o *scene) {
 			o.root.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}
 		}), says(v1alpha1.ReasonDataSourceUnsupported)},
@@ -430,9 +430,9 @@ func TestDecide(t *testing.T) {
 		"the provisioner fails, and the claim is placed in another member: the claim waits":  {seen(pushed, fails, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"reassigned to this member: nothing is written before the scheduler selects it":      {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{})), decision{}},
 		"reassigned to this member, and no Pod uses the claim":                               {seen(placedIn(""), steeredTo(here.NodeName)), decision{}},
-		"reassigned to this member, and the scheduler selects it: placed (I3)":               {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
+		"reassigned to this member, and the scheduler selects it: placed (I3)":               {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{}, volume.Consumer{AboutToBindHere: true})), takes(lifecycle.Place)},
 		"reassigned to this member, and placed: the leaf claim is created":                   {seen(steeredTo(here.NodeName)), leaf},
-		"reassigned to this member, but the first member is not proven empty yet (I3)":       {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(volume.Consumer{Here: true})), says(v1alpha1.ReasonPlacedElsewhere)},
+		"reassigned to this member, but the first member is not proven empty yet (I3)":       {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(volume.Consumer{AboutToBindHere: true})), says(v1alpha1.ReasonPlacedElsewhere)},
 		"reassigned to another member before, but the scheduler selected this member":        {seen(placedIn(""), steeredTo(elsewhereNode)), takes(lifecycle.Place)},
 		"reassigned to another member: the unbound leaf is withdrawn":                        {seen(pushed, fails, steeredTo(elsewhereNode), selected(elsewhereNode)), takes(lifecycle.Withdraw)},
 
@@ -565,7 +565,7 @@ func TestDecide(t *testing.T) {
 		"bound elsewhere, and the leaf here is bound: its volume is a surplus (I3)":                 {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
 		"bound to a volume that is not in the cache, and the leaf is bound: a mismatch is reported": {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonVolumeMismatch)},
 		"bound to its mirror, which is not in the cache yet":                                        {seen(leafBound, boundTo("pv-1")), decision{}},
-		"bound to its mirror, which has a suffix and is not in the cache yet (I3)":                  {seen(leafBound, boundTo(hostpv.Name("pv-1", here.ClusterID, true))), decision{}},
+		"bound to its mirror, which has a suffix and is not in the cache yet (I3)":                  {seen(leafBound, boundTo(hostpv.HostVolumeName("pv-1", here.ClusterID, true))), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decided(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
@@ -589,7 +589,7 @@ func TestMissingClassListsClasses(t *testing.T) {
 			[]string{`no StorageClass "gp8"`, v1alpha1.ParameterMemberClass}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := planned(seen(tc.change))
+			plan := planForClaim(seen(tc.change))
 			if plan.Step != lifecycle.Unselect {
 				t.Fatalf("plan is %+v, want Unselect", plan)
 			}
@@ -614,7 +614,7 @@ func TestLeafClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := tc.observed.Root.DeepCopy()
-			if plan := planned(tc.observed); plan.Step != lifecycle.CreateClaim {
+			if plan := planForClaim(tc.observed); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("plan is %+v, want CreateClaim", plan)
 			}
 			leaf, refusal := desired.LeafClaim(tc.observed.Observed)
@@ -663,13 +663,13 @@ func TestOneMemberReports(t *testing.T) {
 				mirror.Member
 				want bool
 			}{{here, tc.here}, {other, tc.others}} {
-				if got := o.Reports(m.Member); got != m.want {
+				if got := o.PlacedConditionOwnedBy(m.Member); got != m.want {
 					t.Errorf("member %s reports on the claim: %v, want %v", m.Registration, got, m.want)
 				}
 			}
 		})
 	}
-	if (&observe.Claim{}).Reports(here) {
+	if (&observe.Claim{}).PlacedConditionOwnedBy(here) {
 		t.Error("a member reports on a deleted claim")
 	}
 }
@@ -678,7 +678,7 @@ func TestOneMemberReports(t *testing.T) {
 // whatever their names.
 func TestClassNotFoundListsExistingClasses(t *testing.T) {
 	said := func(classes ...string) string {
-		plan := planned(seen(func(o *scene) { o.memberClasses = classes }))
+		plan := planForClaim(seen(func(o *scene) { o.memberClasses = classes }))
 		if plan.Step != lifecycle.Unselect {
 			t.Fatalf("plan is %+v, want Unselect", plan)
 		}
@@ -720,7 +720,7 @@ func TestObserveReadsTheSameTwice(t *testing.T) {
 			}
 			host.add(tc.scene.class)
 			tc.late(host, leaf, tc.scene)
-			o, err := r.observer().OfClaim(t.Context(), client.ObjectKeyFromObject(tc.scene.root))
+			o, err := r.newClaimObserver().ObserveClaim(t.Context(), client.ObjectKeyFromObject(tc.scene.root))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -746,7 +746,7 @@ func TestObserveKeepsTheRoot(t *testing.T) {
 func withAttributes(root, leaf, noted, applied string) func(*scene) {
 	return func(o *scene) {
 		if noted != "" {
-			o.leaf = pvc.WithAttributesClass(o.leaf, "m-gold", noted)
+			o.leaf = pvc.ClaimWithAttributesClass(o.leaf, "m-gold", noted)
 		}
 		o.root.Spec.VolumeAttributesClassName, o.leaf.Spec.VolumeAttributesClassName = orNil(root), orNil(leaf)
 		o.leaf.Status.CurrentVolumeAttributesClassName = orNil(applied)
@@ -762,12 +762,12 @@ func orNil(name string) *string {
 
 // adopting returns the rules of a registration whose admin allows the adoption of a volume.
 func adopting(volume string) placement.Rules {
-	return placement.RulesOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
+	return placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
 }
 
 // wantsTeam lets the registration admit only namespaces with a label.
 func wantsTeam(o *scene) {
-	o.rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+	o.rules = placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}}})
 }
 
@@ -775,12 +775,12 @@ func ofTeam(o *scene) { o.labels = map[string]string{"team": "a"} }
 
 // mapping returns the rules of a registration that maps the class.
 func mapping(to string) placement.Rules {
-	return placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+	return placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
 }
 
 // copying makes claim "golden", which is ready in this member, the data source of the claim.
-func copying(change ...func(*volume.From)) func(*scene) {
+func copying(change ...func(*volume.SourceInMember)) func(*scene) {
 	return func(o *scene) {
 		o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 		o.root.Annotations[v1alpha1.AnnotationSource] = here.ClusterID + "/golden-uid"
@@ -788,12 +788,12 @@ func copying(change ...func(*volume.From)) func(*scene) {
 		golden.Spec.VolumeName, golden.Status.Phase = "pv-golden", corev1.ClaimBound
 		disk := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-golden", UID: "pv-golden-uid"}}
 		disk.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com"}
-		o.from = &volume.From{
-			At:    placement.CopyLocation{Record: datasource.Record{ClusterID: here.ClusterID, UID: "golden-uid"}, LeafVolume: "pv-golden", LeafUID: "pv-golden-uid"},
+		o.from = &volume.SourceInMember{
+			At:    placement.CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: here.ClusterID, UID: "golden-uid"}, LeafVolume: "pv-golden", LeafUID: "pv-golden-uid"},
 			Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "disk.example.com"},
 			Claim: golden, Origin: mirror.Origin{UID: "golden-uid"}, Volume: disk,
 		}
-		o.from.Of, _ = datasource.Of(o.root)
+		o.from.Of, _ = datasource.DataSourceOf(o.root)
 		for _, c := range change {
 			c(o.from)
 		}
@@ -801,11 +801,11 @@ func copying(change ...func(*volume.From)) func(*scene) {
 }
 
 // restoring makes snapshot "golden", which is ready in this member, the data source of the claim.
-func restoring(change ...func(*volume.From)) func(*scene) {
+func restoring(change ...func(*volume.SourceInMember)) func(*scene) {
 	return func(o *scene) {
 		copying()(o)
 		o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "golden"}
-		o.from.Of, _ = datasource.Of(o.root)
+		o.from.Of, _ = datasource.DataSourceOf(o.root)
 		o.from.Claim, o.from.Volume = nil, nil
 		o.from.At.LeafVolume, o.from.At.LeafUID, o.from.At.LeafSnapshot, o.from.At.LeafContent = "", "", "leaf-snap", "leaf-content"
 		o.from.At.LeafHandle = "s-1"
@@ -822,8 +822,8 @@ func restoring(change ...func(*volume.From)) func(*scene) {
 			Status: &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), SnapshotHandle: ptr.To("s-1")},
 		}
 		origin := mirror.Origin{HostID: here.HostID, Root: types.NamespacedName{Namespace: o.root.Namespace, Name: "golden"}, UID: o.from.At.UID}
-		origin.Stamp(o.from.Snapshot)
-		origin.Stamp(o.from.Content)
+		origin.StampLeaf(o.from.Snapshot)
+		origin.StampLeaf(o.from.Content)
 		for _, c := range change {
 			c(o.from)
 		}
@@ -831,12 +831,12 @@ func restoring(change ...func(*volume.From)) func(*scene) {
 }
 
 // unread means that the member's snapshots cannot be read.
-func unread(f *volume.From) {
+func unread(f *volume.SourceInMember) {
 	f.Snapshot, f.Content, f.Origin = nil, nil, mirror.Origin{}
-	f.Unread = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotsUnsupported, Message: "not served"}
+	f.UnreadableCause = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotsUnsupported, Message: "not served"}
 }
 
-func notReady(f *volume.From) {
+func notReady(f *volume.SourceInMember) {
 	f.At = placement.CopyLocation{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
 }
 

@@ -22,11 +22,11 @@ func TestMessagesArePaced(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	told := &statuses{}
 	r := newReporter(&member.Link{
-		Member: here, Clock: clock, Recorder: events.NewFakeRecorder(1000), Root: guarded.NewRoot(host{writes{}, told}, here.Registration, guarded.HostOnly{}),
+		Member: here, Clock: clock, Recorder: events.NewFakeRecorder(1000), HostWriter: guarded.NewHostWriter(host{writes{}, told}, here.Registration, guarded.HostOnlyGuard{}),
 	})
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "uid"}}
 	say := func(reason, words string) {
-		if err := r.SetPlaced(t.Context(), root, &mirror.Refusal{Reason: reason, Message: "member cluster38 cannot create the volume: " + words}); err != nil {
+		if err := r.SetPlacedCondition(t.Context(), root, &mirror.Refusal{Reason: reason, Message: "member cluster38 cannot create the volume: " + words}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,8 +36,8 @@ func TestMessagesArePaced(t *testing.T) {
 	if told.written != paceBurst {
 		t.Errorf("%d writes, want %d", told.written, paceBurst)
 	}
-	after := r.Owes(root.UID)
-	if after == 0 || r.Owes(root.UID) != 0 {
+	after := r.TakeRequeueDelay(root.UID)
+	if after == 0 || r.TakeRequeueDelay(root.UID) != 0 {
 		t.Fatalf("the next check is after %s, want one more check after a delay", after)
 	}
 	clock.Step(after)
@@ -51,21 +51,21 @@ func TestMessagesArePaced(t *testing.T) {
 
 // A state lasts from the first observation until Ended, and is counted again after it has lasted.
 func TestLasted(t *testing.T) {
-	p, now := newPace(), time.Unix(1_800_000_000, 0)
+	p, now := newReportPacer(), time.Unix(1_800_000_000, 0)
 	const after = 10 * time.Second
-	if p.Lasted("uid", after, now) || p.Owes("uid") != after {
+	if p.StateLasted("uid", after, now) || p.TakeRequeueDelay("uid") != after {
 		t.Error("a state that has just begun has lasted")
 	}
-	if p.Lasted("uid", after, now.Add(4*time.Second)) || p.Owes("uid") != 6*time.Second {
+	if p.StateLasted("uid", after, now.Add(4*time.Second)) || p.TakeRequeueDelay("uid") != 6*time.Second {
 		t.Error("a state begins again with each observation")
 	}
-	if !p.Lasted("uid", after, now.Add(after)) {
+	if !p.StateLasted("uid", after, now.Add(after)) {
 		t.Error("the state has not lasted")
 	}
-	if p.Lasted("uid", after, now.Add(after)) {
+	if p.StateLasted("uid", after, now.Add(after)) {
 		t.Error("the state is not counted again")
 	}
-	if p.Ended("uid"); p.Lasted("uid", after, now.Add(3*after)) {
+	if p.EndState("uid"); p.StateLasted("uid", after, now.Add(3*after)) {
 		t.Error("a state that ended has lasted")
 	}
 }

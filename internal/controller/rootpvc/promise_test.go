@@ -36,10 +36,10 @@ func promisedScene(change ...func(*scene)) scene {
 	return sceneOf(append([]func(*scene){func(o *scene) {
 		o.root.Annotations = map[string]string{}
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterMemberClass: "slow"}
-		o.promise = hostpv.PromiseFor(o.root, o.class)
+		o.promise = hostpv.NewPromiseFor(o.root, o.class)
 		o.promise.Status.Phase = corev1.VolumeBound
 		o.root.Spec.VolumeName = o.promise.Name
-		o.class = hostpv.PromiseClass(o.promise)
+		o.class = hostpv.ClassOfPromise(o.promise)
 	}}, change...)...)
 }
 
@@ -82,7 +82,7 @@ func TestDecidePromised(t *testing.T) {
 			}}}
 		}), want: "nothing", reason: v1alpha1.ReasonClassKeepsOff},
 		"the leaf claim is pending":                                          {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
-		"the leaf claim is pending, and the member reports why":              {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.Provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
+		"the leaf claim is pending, and the member reports why":              {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.ProvisioningProblem = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
 		"the volume is being deleted before it is bound":                     {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
 		"the leaf claim is bound":                                            {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"the bound volume is being deleted":                                  {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
@@ -133,8 +133,8 @@ func named(o observe.Claim) (what, reason string) {
 	case d.step == lifecycle.None:
 		return "nothing", d.reason
 	case d.step == lifecycle.Label:
-		if pod := o.Observed.FirstPod(); pod != nil {
-			return "label " + hostpv.ConsumerOf(pod), ""
+		if pod := o.Observed.FirstPromisePod(); pod != nil {
+			return "label " + hostpv.ConsumerRecordOf(pod), ""
 		}
 		return "label ", ""
 	case d.step == lifecycle.CreateClaim:
@@ -151,7 +151,7 @@ func named(o observe.Claim) (what, reason string) {
 func TestDecidePromiseWithoutRoot(t *testing.T) {
 	rootGone := func(o *scene) { o.root, o.promise = nil, nil }
 	toFulfil := func(o *scene) {
-		o.hosts = []corev1.PersistentVolume{*hostpv.WithMember(o.promise, here, nil)}
+		o.hosts = []corev1.PersistentVolume{*hostpv.PromiseWithMember(o.promise, here, nil)}
 	}
 	for name, tc := range map[string]struct {
 		observed observe.Claim
@@ -254,11 +254,11 @@ func TestWithdrawalOfPromiseIsLive(t *testing.T) {
 				tc.host.claim = o.Root
 				r := newReconciler(&member.Link{
 					Member: here, Host: hostReads{}, Cache: cluster{}, HostLive: tc.host, Live: reads{}, Clock: clocktesting.NewFakePassiveClock(now.Time),
-					MayDestroy: func() error { return nil },
-					Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
-					Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+					CheckNotSuspended: func() error { return nil },
+					MemberWriter:       guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
+					HostWriter:       guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
 				}, Options{})
-				if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, tc.want) {
+				if err := r.executeStep(t.Context(), o, planForClaim(o)); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)
 				}
 			})
@@ -270,10 +270,10 @@ func TestWithdrawalOfPromiseIsLive(t *testing.T) {
 func TestDecideReleasing(t *testing.T) {
 	o := sceneOf(func(o *scene) {
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
-		promise := hostpv.PromiseFor(o.root, o.class)
+		promise := hostpv.NewPromiseFor(o.root, o.class)
 		o.root.Spec.VolumeName = promise.Name
 		promise.Status.Phase = corev1.VolumeBound
-		o.hosts = []corev1.PersistentVolume{*hostpv.Fulfil(hostpv.WithMember(promise, here, nil), leafPV(), corev1.PersistentVolumeReclaimDelete, here)}
+		o.hosts = []corev1.PersistentVolume{*hostpv.FulfillPromise(hostpv.PromiseWithMember(promise, here, nil), leafPV(), corev1.PersistentVolumeReclaimDelete, here)}
 	})
 	if got, reason := named(o.observe()); got != "nothing" || reason != v1alpha1.ReasonVolumeLost {
 		t.Errorf("in use: decision is %s %s, want a report of VolumeLost", got, reason)
@@ -291,8 +291,8 @@ func TestDecideIdle(t *testing.T) {
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
 		leafBound(o)
 		bound(o)
-		pv := hostpv.PromiseFor(&corev1.PersistentVolumeClaim{ObjectMeta: o.root.ObjectMeta}, o.class)
-		o.hosts[0] = *hostpv.Fulfil(hostpv.WithMember(pv, here, &corev1.Pod{}), o.leafVolume, corev1.PersistentVolumeReclaimDelete, here)
+		pv := hostpv.NewPromiseFor(&corev1.PersistentVolumeClaim{ObjectMeta: o.root.ObjectMeta}, o.class)
+		o.hosts[0] = *hostpv.FulfillPromise(hostpv.PromiseWithMember(pv, here, &corev1.Pod{}), o.leafVolume, corev1.PersistentVolumeReclaimDelete, here)
 		o.hosts[0].Status.Phase = corev1.VolumeBound
 		o.root.Spec.VolumeName = pv.Name
 	}
@@ -347,10 +347,10 @@ func (r promiseReads) Get(_ context.Context, _ client.ObjectKey, into client.Obj
 func TestNeededIsLive(t *testing.T) {
 	unfulfilled := promised(func(o *scene) {
 		o.promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
-		o.promise = hostpv.WithMember(hostpv.PromiseFor(o.root, hostpv.PromiseClass(o.promise)), here, nil)
+		o.promise = hostpv.PromiseWithMember(hostpv.NewPromiseFor(o.root, hostpv.ClassOfPromise(o.promise)), here, nil)
 	})
 	promise := unfulfilled.Observed.Promise
-	full := hostpv.Fulfil(promise, leafPV(), corev1.PersistentVolumeReclaimDelete, here)
+	full := hostpv.FulfillPromise(promise, leafPV(), corev1.PersistentVolumeReclaimDelete, here)
 	releasing := full.DeepCopy()
 	releasing.Annotations[v1alpha1.AnnotationReleasing] = releasing.Annotations[v1alpha1.AttributeLeafUID]
 	fulfilled := unfulfilled
@@ -362,15 +362,15 @@ func TestNeededIsLive(t *testing.T) {
 	}{
 		"observed without a disk, and unchanged":                  {unfulfilled, promise, true},
 		"observed without a disk, but fulfilled in the meantime":  {unfulfilled, full, false},
-		"observed in this member, but released in the meantime":   {unfulfilled, hostpv.WithoutMember(promise), false},
+		"observed in this member, but released in the meantime":   {unfulfilled, hostpv.PromiseWithoutMember(promise), false},
 		"observed with a disk, and unchanged":                     {fulfilled, full, true},
-		"observed with a disk, which was deleted in the meantime": {fulfilled, hostpv.WithoutMember(full), false},
+		"observed with a disk, which was deleted in the meantime": {fulfilled, hostpv.PromiseWithoutMember(full), false},
 		"observed with a disk, which is now being released":       {fulfilled, releasing, false},
 		"a mirrored claim": {seen(), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReconciler(&member.Link{Member: here, HostLive: promiseReads{pv: tc.live}}, Options{})
-			if got, err := r.needed(t.Context(), tc.seen); err != nil || got != tc.want {
+			if got, err := r.proveDiskNeeded(t.Context(), tc.seen); err != nil || got != tc.want {
 				t.Errorf("needed is %t, %v, want %t", got, err, tc.want)
 			}
 		})
@@ -382,13 +382,13 @@ func TestNeededIsLive(t *testing.T) {
 // member, so no member reports on it before it is placed.
 func TestPromiseOfACloneIsReportedByTheMemberOfItsSource(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
-	plain, copies := promised(), promised(copying(func(f *volume.From) {
+	plain, copies := promised(), promised(copying(func(f *volume.SourceInMember) {
 		f.At = placement.CopyLocation{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceGone, Message: "deleted"}}
 	}))
-	if plain.Reports(here) || plain.Reports(other) {
+	if plain.PlacedConditionOwnedBy(here) || plain.PlacedConditionOwnedBy(other) {
 		t.Error("a member reports on a promise that it does not have")
 	}
-	if !copies.Reports(here) || copies.Reports(other) {
+	if !copies.PlacedConditionOwnedBy(here) || copies.PlacedConditionOwnedBy(other) {
 		t.Error("want a report from the member that had the data source, and from no other")
 	}
 }

@@ -77,22 +77,22 @@ func (c cluster) List(_ context.Context, into client.ObjectList, options ...clie
 // return the objects of the given observation.
 func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
 	hostLive, leafLive, told = &cluster{claim: o.Root}, &cluster{claim: o.Leaf}, events.NewFakeRecorder(10)
-	if pv := o.Observed.Placement.Provisioned; pv != nil {
+	if pv := o.Observed.Placement.ProvisionedVolume; pv != nil {
 		leafLive.volumes = []corev1.PersistentVolume{*pv}
 	}
-	var times restores.Times
-	if o.Observed.Restored {
+	var times restores.RestoreTimes
+	if o.Observed.MayBeRestored {
 		times.Member = now.Time
 	}
-	if o.Observed.RootLost {
+	if o.Observed.RootMayBeLost {
 		times.Host = now.Time
 	}
 	return newReconciler(&member.Link{
 		Member: here, Host: &cluster{}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
-		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() restores.Times { return times },
-		MayDestroy: func() error { return nil },
-		Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
-		Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, RestoreTimes: func() restores.RestoreTimes { return times },
+		CheckNotSuspended: func() error { return nil },
+		MemberWriter:       guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
+		HostWriter:       guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
 	}, Options{}), hostLive, leafLive, told
 }
 
@@ -101,14 +101,14 @@ func (c *cluster) add(pv *corev1.PersistentVolume) { c.volumes = append(c.volume
 // asPromise returns a promise that was fulfilled with a leaf PV.
 func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	o := promisedScene()
-	return hostpv.Fulfil(hostpv.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
+	return hostpv.FulfillPromise(hostpv.PromiseWithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
 }
 
 // mirrorOfAnother returns the host PV of the root that represents another volume in a member.
 func mirrorOfAnother(o *scene, m mirror.Member, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 	earlier := o.leafVolume.DeepCopy()
 	earlier.Name, earlier.UID = "pvc-earlier", "earlier-uid"
-	return hostpv.Mirror(earlier, o.root, policy, m)
+	return hostpv.TranslateVolume(earlier, o.root, policy, m)
 }
 
 // A volume that a host PV represents is not destroyed as if it had never been mirrored, even if the
@@ -127,10 +127,10 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			pv := mirrorFor(o)
 			pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
 			host.add(pv)
-		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errLeafClaimKept},
 		"a host PV has the volume's name with a suffix": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
-			pv.Name = hostpv.Name(pv.Name, here.ClusterID, true)
+			pv.Name = hostpv.HostVolumeName(pv.Name, here.ClusterID, true)
 			host.add(pv)
 		}},
 		"a host PV with any other name represents the volume": {change: func(o *scene, host *cluster) {
@@ -145,23 +145,23 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			pv := mirrorFor(o)
 			pv.Labels[v1alpha1.LabelClusterID] = "edited"
 			host.add(pv)
-		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errLeafClaimKept},
 		"a host PV has the volume's name, but represents another member's volume": {change: func(o *scene, host *cluster) {
 			other, owner := here, o.root.DeepCopy()
 			other.ClusterID, owner.UID = elsewhereID, "another-root"
-			pv := hostpv.Mirror(o.leafVolume, owner, corev1.PersistentVolumeReclaimRetain, other)
+			pv := hostpv.TranslateVolume(o.leafVolume, owner, corev1.PersistentVolumeReclaimRetain, other)
 			host.add(pv)
 		}, want: errWrite},
 		// A claim has one volume (I3), so somebody restored the leaf claim from a backup, with its stamp,
 		// and nobody knows which volume has the newer data.
 		"a host PV of the same claim represents another volume": {change: func(o *scene, host *cluster) {
 			host.add(mirrorOfAnother(o, here, corev1.PersistentVolumeReclaimRetain))
-		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errLeafClaimKept},
 		"a host PV of the same claim represents another member's volume": {change: func(o *scene, host *cluster) {
 			other := here
 			other.ClusterID = elsewhereID
 			host.add(mirrorOfAnother(o, other, corev1.PersistentVolumeReclaimRetain))
-		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errLeafClaimKept},
 		"a host PV of the same claim represents another volume, and ends with the claim": {change: func(o *scene, host *cluster) {
 			pv := mirrorOfAnother(o, here, corev1.PersistentVolumeReclaimDelete)
 			pv.Status.Phase = corev1.VolumeReleased
@@ -175,7 +175,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		}},
 		"another member may still detect a restore of the host": {change: func(o *scene, _ *cluster) {
 			o.restores.HostUnknownUntil = now.Add(time.Second)
-		}, want: errUnknown},
+		}, want: errMembersUnknown},
 		"the claim is younger than this process": {change: func(o *scene, _ *cluster) {
 			o.restores.HostUnknownUntil = o.leaf.CreationTimestamp.Time
 		}, want: errWrite},
@@ -198,9 +198,9 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			rootGone(&s)
 			o := s.observe()
 			r, host, _, told := proving(o)
-			r.Restores = func() restores.Times { return s.restores }
+			r.RestoreTimes = func() restores.RestoreTimes { return s.restores }
 			host.volumes = there.volumes
-			if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); !errors.Is(err, tc.want) {
+			if err := r.executeStep(t.Context(), o, step(lifecycle.DestroyUnmirrored)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			heard(t, told, tc.told)
@@ -235,7 +235,7 @@ func TestVolumeKeptHasRemedy(t *testing.T) {
 			o := s.observe()
 			r, host, _, told := proving(o)
 			host.add(pv)
-			if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); !errors.Is(err, errKept) {
+			if err := r.executeStep(t.Context(), o, step(lifecycle.DestroyUnmirrored)); !errors.Is(err, errLeafClaimKept) {
 				t.Fatal(err)
 			}
 			event := <-told.Events
@@ -276,7 +276,7 @@ func TestWithdrawIsProven(t *testing.T) {
 		return pv
 	}
 	mirrored := func(o *scene, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
-		pv := hostpv.Mirror(leaf, o.root, corev1.PersistentVolumeReclaimRetain, here)
+		pv := hostpv.TranslateVolume(leaf, o.root, corev1.PersistentVolumeReclaimRetain, here)
 		pv.Spec.ClaimRef.UID = "another-root"
 		return pv
 	}
@@ -302,13 +302,13 @@ func TestWithdrawIsProven(t *testing.T) {
 			leaf.add(made(o, "static"))
 			r.Cache = &cluster{indexed: leaf.volumes}
 			host.add(mirrored(o, made(o, "static")))
-		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errLeafClaimKept},
 		"the member lacks the volume, its provisioner will re-create it, and the host has a PV for it": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
 			host.add(mirrored(o, made(o, provisioned)))
-		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errLeafClaimKept},
 		"the host has a PV for the root, whose volume this member lacks": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			host.add(forRoot(o, r, made(o, "pv-1")))
-		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errLeafClaimKept},
 		"the host has a Released PV for the root, with policy Delete": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
@@ -318,7 +318,7 @@ func TestWithdrawIsProven(t *testing.T) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase = corev1.VolumeReleased
 			host.add(pv)
-		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errLeafClaimKept},
 		"the host has a PV for the root, whose volume belongs to another leaf claim": {change: func(o *scene, r *reconciler, host, leaf *cluster) {
 			other := made(o, "pv-1")
 			other.Spec.ClaimRef.UID = "another-leaf"
@@ -343,7 +343,7 @@ func TestWithdrawIsProven(t *testing.T) {
 			pv := mirrored(o, made(o, provisioned))
 			pv.Name = "restored-by-an-admin"
 			host.add(pv)
-		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errLeafClaimKept},
 		"the claim was placed here in the meantime": {change: func(_ *scene, _ *reconciler, host, _ *cluster) {
 			host.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "changed"
 		}},
@@ -360,8 +360,8 @@ func TestWithdrawIsProven(t *testing.T) {
 				tc.change(&s, r, host, leaf)
 			}
 			o := s.observe()
-			r.Restores = func() restores.Times { return s.restores }
-			if err := r.act(t.Context(), o, step(lifecycle.Withdraw)); !errors.Is(err, tc.want) {
+			r.RestoreTimes = func() restores.RestoreTimes { return s.restores }
+			if err := r.executeStep(t.Context(), o, step(lifecycle.Withdraw)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			heard(t, told, tc.told)
@@ -370,7 +370,7 @@ func TestWithdrawIsProven(t *testing.T) {
 }
 
 // While destruction is suspended, a leaf claim without a root is left alone. No claim can report
-// the suspension, and the reconciler must not panic. settling.Reconciler handles the error.
+// the suspension, and the reconciler must not panic. settling.WrapReconciler handles the error.
 func TestSuspendedWithoutARoot(t *testing.T) {
 	for name, o := range map[string]observe.Claim{
 		"withdraw": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone), "retained": seen(leafBound, stampedVolume, retainedVolume, rootGone), "lost": seen(leafBound, leafLost, noLeafVolume, rootGone),
@@ -378,8 +378,8 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o.Observed.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, _, _, told := proving(o)
-			r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
-			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, guarded.ErrSuspended) {
+			r.MemberWriter = guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, suspended{})
+			if err := r.executeStep(t.Context(), o, planForClaim(o)); !errors.Is(err, guarded.ErrSuspended) {
 				t.Errorf("error is %v, want ErrSuspended", err)
 			}
 			heard(t, told, "")
@@ -396,11 +396,11 @@ func TestRestoreIsNoticedFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o.Observed.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, _, _, _ := proving(o)
-			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, errWrite) {
+			if err := r.executeStep(t.Context(), o, planForClaim(o)); !errors.Is(err, errWrite) {
 				t.Fatalf("error is %v, want an attempted deletion", err)
 			}
-			r.Unrestored = func(context.Context) error { return guarded.ErrFenced }
-			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, guarded.ErrFenced) {
+			r.CheckUnrestored = func(context.Context) error { return guarded.ErrFenced }
+			if err := r.executeStep(t.Context(), o, planForClaim(o)); !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("error is %v, want ErrFenced", err)
 			}
 		})
@@ -425,12 +425,12 @@ func TestSuspendedListsNothing(t *testing.T) {
 			r, host, leaf, _ := proving(tc.observed)
 			lists := 0
 			host.lists, leaf.lists = &lists, &lists
-			if err := r.act(t.Context(), tc.observed, planned(tc.observed)); !errors.Is(err, errWrite) || lists != tc.lists {
+			if err := r.executeStep(t.Context(), tc.observed, planForClaim(tc.observed)); !errors.Is(err, errWrite) || lists != tc.lists {
 				t.Fatalf("error is %v after %d lists, want an attempted deletion after %d", err, lists, tc.lists)
 			}
 			lists = 0
-			r.MayDestroy = suspended{}.MayDestroy
-			if err := r.act(t.Context(), tc.observed, planned(tc.observed)); !errors.Is(err, guarded.ErrSuspended) || lists > 0 {
+			r.CheckNotSuspended = suspended{}.CheckNotSuspended
+			if err := r.executeStep(t.Context(), tc.observed, planForClaim(tc.observed)); !errors.Is(err, guarded.ErrSuspended) || lists > 0 {
 				t.Errorf("error is %v after %d lists, want ErrSuspended without a list", err, lists)
 			}
 		})
@@ -438,18 +438,18 @@ func TestSuspendedListsNothing(t *testing.T) {
 }
 
 // suspended is a guard that rejects destruction, as after an unconfirmed restore.
-type suspended struct{ guarded.HostOnly }
+type suspended struct{ guarded.HostOnlyGuard }
 
-func (suspended) MayDestroy() error { return guarded.ErrSuspended }
+func (suspended) CheckNotSuspended() error { return guarded.ErrSuspended }
 
 // A new claim with the same name waits for the deletion, and reports that destruction is suspended.
 func TestSuspensionIsReportedOnTheNextClaim(t *testing.T) {
 	o := seen(leafBound, rootNewer)
 	r, _, _, told := proving(o)
-	r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
+	r.MemberWriter = guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, suspended{})
 	conditions := &statuses{}
-	r.Root = guarded.NewRoot(host{writes{}, conditions}, here.Registration, guarded.HostOnly{})
-	if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); err != nil || conditions.written != 1 {
+	r.HostWriter = guarded.NewHostWriter(host{writes{}, conditions}, here.Registration, guarded.HostOnlyGuard{})
+	if err := r.executeStep(t.Context(), o, step(lifecycle.DestroyUnmirrored)); err != nil || conditions.written != 1 {
 		t.Errorf("wrote %d conditions (%v), want one that reports the suspension", conditions.written, err)
 	}
 	heard(t, told, v1alpha1.ReasonSuspended)
@@ -471,11 +471,11 @@ func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 				if host, ok := r.Host.(*store); ok {
 					host.add(s.class)
 				}
-				o, err := r.observer().OfClaim(t.Context(), client.ObjectKeyFromObject(s.root))
+				o, err := r.newClaimObserver().ObserveClaim(t.Context(), client.ObjectKeyFromObject(s.root))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if report := planned(o).Report; report == nil || !strings.Contains(report.Message, want) {
+				if report := planForClaim(o).Report; report == nil || !strings.Contains(report.Message, want) {
 					t.Errorf("%+v does not contain %q", report, want)
 				}
 			})
@@ -487,7 +487,7 @@ func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 func TestReplacedVolumeIsReportedOnItsHostVolume(t *testing.T) {
 	o := seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone)
 	r, _, _, told := proving(o)
-	if err := r.act(t.Context(), o, planned(o)); err != nil {
+	if err := r.executeStep(t.Context(), o, planForClaim(o)); err != nil {
 		t.Error(err)
 	}
 	heard(t, told, v1alpha1.ReasonVolumeReplaced)
@@ -498,7 +498,7 @@ func TestAbstainingWritesNothing(t *testing.T) {
 	o := seen(leafBound, bound, pointsBack("another"))
 	o.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeLost}}
 	r, _, _, told := proving(o)
-	if err := r.act(t.Context(), o, planned(o)); err != nil {
+	if err := r.executeStep(t.Context(), o, planForClaim(o)); err != nil {
 		t.Error(err)
 	}
 	heard(t, told, "")
@@ -510,8 +510,8 @@ func TestTouch(t *testing.T) {
 	o := seen(leafBound, bound, pointsBack("leaf-uid"))
 	r, _, _, _ := proving(o)
 	patched := &patches{}
-	r.Leaf = guarded.NewLeaf(patched, here.HostID, here.Registration, guarded.HostOnly{})
-	if err := r.act(t.Context(), o, planned(o)); err != nil {
+	r.MemberWriter = guarded.NewMemberWriter(patched, here.HostID, here.Registration, guarded.HostOnlyGuard{})
+	if err := r.executeStep(t.Context(), o, planForClaim(o)); err != nil {
 		t.Fatal(err)
 	}
 	if got := patched.last.GetAnnotations()[v1alpha1.AnnotationVolumeUID]; got != "pv-uid" {
@@ -536,13 +536,13 @@ func TestDoubtIsLive(t *testing.T) {
 	for name, placed := range map[string]string{"not placed": "", "placed in the meantime": here.ClusterID} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(leafBound, placedIn(""), selected(elsewhereNode))
-			if plan := planned(o); plan.Phase != lifecycle.Unconfirmed {
+			if plan := planForClaim(o); plan.Phase != lifecycle.Unconfirmed {
 				t.Fatalf("plan is %+v, want phase Unconfirmed", plan)
 			}
 			r, host, _, told := proving(o)
 			host.claim = o.Root.DeepCopy()
 			set(host.claim, v1alpha1.AnnotationPlacedIn, placed)
-			if err := r.act(t.Context(), o, planned(o)); err != nil {
+			if err := r.executeStep(t.Context(), o, planForClaim(o)); err != nil {
 				t.Error(err)
 			}
 			heard(t, told, map[string]string{"": v1alpha1.ReasonAdoptionUnconfirmed}[placed])
@@ -561,7 +561,7 @@ func TestOnlyASurplusMayBeDeleted(t *testing.T) {
 		"not placed":                             {[]func(*scene){leafBound, placedIn(""), selected("")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			problem := planned(seen(tc.change...)).Report
+			problem := planForClaim(seen(tc.change...)).Report
 			if problem == nil {
 				t.Fatal("nothing is reported")
 			}

@@ -38,9 +38,9 @@ func TestNameTaken(t *testing.T) {
 				metav1.SetMetaDataAnnotation(&there.ObjectMeta, v1alpha1.AnnotationRootUID, tc.of)
 			}
 			if tc.copyOf != "" {
-				mirror.VolumeCopy{HostID: m.HostID, Volume: tc.copyOf, UID: "host-pv", Claim: "another"}.Stamp(there)
+				mirror.VolumeCopy{HostID: m.HostID, Volume: tc.copyOf, VolumeUID: "host-pv", ClaimUID: "another"}.StampCopy(there)
 			}
-			got := nameTaken(there, root, m)
+			got := nameTakenRefusal(there, root, m)
 			if got.Reason != v1alpha1.ReasonNameTaken || !strings.Contains(got.Message, tc.want) || tc.want != restore && strings.Contains(got.Message, "root-uid=root") {
 				t.Errorf("got %s: %s", got.Reason, got.Message)
 			}

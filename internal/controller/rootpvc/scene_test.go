@@ -41,7 +41,7 @@ type scene struct {
 	origin                mirror.Origin
 	leafVolume            *corev1.PersistentVolume
 	mirror                *corev1.PersistentVolume
-	restores              restores.Times
+	restores              restores.RestoreTimes
 	lost, boundAway       bool
 	promise               *corev1.PersistentVolume
 	podsHere              []corev1.Pod
@@ -55,7 +55,7 @@ type scene struct {
 	unlisted bool
 	attempt  volume.Attempt
 	// from is the root's data source.
-	from *volume.From
+	from *volume.SourceInMember
 	// hosts are the host PVs, except for the promise to which the root is bound.
 	hosts []corev1.PersistentVolume
 	// other is another claim in the host, otherLeaf is its leaf claim, and pods use the claims.
@@ -67,7 +67,7 @@ type scene struct {
 func (s scene) observe() observe.Claim {
 	ctx := context.Background()
 	r, key := s.reconciler(), types.NamespacedName{Namespace: "shop", Name: "data"}
-	o, err := r.observer().OfClaim(ctx, key)
+	o, err := r.newClaimObserver().ObserveClaim(ctx, key)
 	if err != nil {
 		panic(err)
 	}
@@ -80,11 +80,11 @@ func (s scene) observe() observe.Claim {
 	seen := o.Observed
 	seen.Class, seen.Tenant = s.class, s.tenant
 	seen.Placement = &volume.Placement{
-		Node: s.node, Namespace: placement.Namespace{Name: "shop", Labels: s.labels, Known: !s.unlisted}, Inside: placement.Inside{Classes: s.memberClasses, Namespace: s.namespace}, LeafClass: s.leafClass, Provisioned: seen.Placement.Provisioned,
-		Mirror: s.mirror, BoundAway: s.boundAway, Asked: s.asked, Rivals: s.rivals, Pods: s.podsHere,
-		HostRestored: s.restores.Host, HostUnconfirmed: s.restores.HostUnconfirmed, Attempt: s.attempt, From: s.from,
+		Node: s.node, Namespace: placement.Namespace{Name: "shop", Labels: s.labels, Known: !s.unlisted}, MemberObjects: placement.MemberObjects{Classes: s.memberClasses, Namespace: s.namespace}, LeafClass: s.leafClass, ProvisionedVolume: seen.Placement.ProvisionedVolume,
+		UnboundMirror: s.mirror, BoundOutsideMember: s.boundAway, RequestedVolume: s.asked, RivalMembers: s.rivals, PromisePods: s.podsHere,
+		HostRestored: s.restores.Host, HostRestoreUnconfirmed: s.restores.HostUnconfirmed, Attempt: s.attempt, Source: s.from,
 	}
-	if seen.Alone() {
+	if seen.ClaimWithoutVolume() {
 		seen.PromiseLost = s.lost
 	}
 	checkOwner(ctx, r, seen)
@@ -94,21 +94,21 @@ func (s scene) observe() observe.Claim {
 // checkOwner panics unless the controller that owns a plan's step plans the same step based on its
 // own observation. Otherwise, no controller would take the step.
 func checkOwner(ctx context.Context, r *reconciler, s *volume.Observed) {
-	plan, observer := lifecycle.Next(s), r.observer()
+	plan, observer := lifecycle.NextPlan(s), r.newClaimObserver()
 	var own *volume.Observed
 	var err error
 	switch {
 	case plan.Step == lifecycle.None || plan.Owner == lifecycle.RootPVC:
 		return
 	case plan.Owner == lifecycle.LeafPV:
-		own, err = observer.OfLeaf(ctx, s.Leaf.Name)
+		own, err = observer.ObserveLeafVolume(ctx, s.Leaf.Name)
 	default:
-		own, err = observer.OfHost(ctx, s.Host.Name)
+		own, err = observer.ObserveHostVolume(ctx, s.Host.Name)
 	}
 	if err != nil || own == nil {
 		panic(fmt.Sprintf("%s observes %v, %v", plan.Owner, own, err))
 	}
-	if got := lifecycle.Next(own); got.By(plan.Owner) != plan.Step {
+	if got := lifecycle.NextPlan(own); got.StepOwnedBy(plan.Owner) != plan.Step {
 		panic(fmt.Sprintf("%s must take step %s, but plans %+v", plan.Owner, plan.Step, got))
 	}
 }
@@ -142,7 +142,7 @@ func (s scene) reconciler() *reconciler {
 		leaf.add(s.leafVolume)
 	}
 	return newReconciler(&member.Link{
-		Member: s.member, Host: host, Cache: leaf, Restores: func() restores.Times { return s.restores }, Rules: s.rules, Clock: clock.RealClock{},
+		Member: s.member, Host: host, Cache: leaf, RestoreTimes: func() restores.RestoreTimes { return s.restores }, Rules: s.rules, Clock: clock.RealClock{},
 	}, Options{Options: observe.Options{Orphans: account.NewOrphanTracker()}})
 }
 
@@ -162,13 +162,13 @@ type decision struct {
 
 func decided(o observe.Claim) decision {
 	if o.Stale != nil {
-		if next := lifecycle.Next(o.Stale.Observed); next.Step != lifecycle.None && next.Owner != lifecycle.RootPVC {
+		if next := lifecycle.NextPlan(o.Stale.Observed); next.Step != lifecycle.None && next.Owner != lifecycle.RootPVC {
 			return decision{owner: next.Owner, step: next.Step}
 		}
 	}
-	plan := planned(o)
+	plan := planForClaim(o)
 	if plan.Owner != lifecycle.RootPVC {
-		next := lifecycle.Next(o.Observed)
+		next := lifecycle.NextPlan(o.Observed)
 		return decision{owner: next.Owner, step: next.Step}
 	}
 	d := decision{step: plan.Step}
@@ -185,7 +185,7 @@ func decided(o observe.Claim) decision {
 		}
 		d.volume = leaf.Spec.VolumeName
 	case lifecycle.Grow:
-		to, _ := pvc.Growth(o.Root, o.Leaf)
+		to, _ := pvc.LeafStorageRequest(o.Root, o.Leaf)
 		d.to = to.String()
 	default:
 	}
@@ -209,7 +209,7 @@ type store struct {
 
 // hostIndexes and memberIndexes are the indexes of the caches. They take longer to set up than a store takes
 // to fill.
-var hostIndexes, memberIndexes = indexesOf(index.SetupHost), indexesOf(index.SetupMember)
+var hostIndexes, memberIndexes = indexesOf(index.SetupHostIndexes), indexesOf(index.SetupMemberIndexes)
 
 type indexes map[string]client.IndexerFunc
 

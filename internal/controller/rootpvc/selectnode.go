@@ -27,58 +27,58 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// consumerWithin is how long Xylem waits for a Pod of a claim. A Pod that was deleted may be replaced,
+// consumerWait is how long Xylem waits for a Pod of a claim. A Pod that was deleted may be replaced,
 // and the member's scheduler then selects a better node, because it knows what the Pod needs.
-const consumerWithin = 10 * time.Second
+const consumerWait = 10 * time.Second
 
-// nodeAgain is the interval at which Xylem looks again for a node, if the member has no suitable one or the
+// nodeSearchInterval is the interval at which Xylem looks again for a node, if the member has no suitable one or the
 // provisioner has rejected one.
-const nodeAgain = time.Minute
+const nodeSearchInterval = time.Minute
 
-// selectNode sets the selected node of a leaf claim whose class waits for a consumer, if an importer or a
+// selectNodeForLeaf sets the selected node of a leaf claim whose class waits for a consumer, if an importer or a
 // populator wrote the selected node of the claim, and no Pod of the claim is left to place. Provisioners need
 // nothing else. As in a single cluster, a Pod that is created later must run where the volume is.
-func (r *reconciler) selectNode(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
-	within, problem := consumerWithin, plan.Report
-	if shown := report.ClaimProblem(o.Root, v1alpha1.ClaimPlaced); problem == nil && shown != nil && shown.Reason == v1alpha1.ReasonNotScheduled {
+func (r *reconciler) selectNodeForLeaf(ctx context.Context, o observe.Claim, plan lifecycle.Plan) error {
+	within, problem := consumerWait, plan.Report
+	if shown := report.ClaimConditionProblem(o.Root, v1alpha1.ClaimPlaced); problem == nil && shown != nil && shown.Reason == v1alpha1.ReasonNotScheduled {
 		problem = shown // until the next attempt
 	}
 	if problem != nil {
-		within = nodeAgain
+		within = nodeSearchInterval
 	}
-	if !r.reports.Lasted(o.Root.UID, within, r.Clock.Now()) {
-		return r.reports.Problem(ctx, o, problem)
+	if !r.reports.StateLasted(o.Root.UID, within, r.Clock.Now()) {
+		return r.reports.ReportProblem(ctx, o, problem)
 	}
-	if imported, err := placing.Imported(ctx, r.Proof(), o.Root); err != nil || !imported {
-		return errors.Join(err, r.reports.Problem(ctx, o, plan.Report))
+	if imported, err := placing.ProveImportedHere(ctx, r.NewProver(), o.Root); err != nil || !imported {
+		return errors.Join(err, r.reports.ReportProblem(ctx, o, plan.Report))
 	}
-	pods, err := r.Proof().LivePodsOfClaim(ctx, client.ObjectKeyFromObject(o.Root))
-	if err != nil || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return observe.ToPlace(&pod) }) {
+	pods, err := r.NewProver().LivePodsOfClaim(ctx, client.ObjectKeyFromObject(o.Root))
+	if err != nil || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return observe.SchedulerMayPlace(&pod) }) {
 		return err // the Pod's event enqueues the claim
 	}
 	var consumer *corev1.Pod
-	if at := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return !podstatus.Finished(&pod) && pod.DeletionTimestamp == nil }); at >= 0 {
+	if at := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return !podstatus.IsPodFinished(&pod) && pod.DeletionTimestamp == nil }); at >= 0 {
 		consumer = &pods[at]
 	}
-	suitable, err := r.nodesFor(ctx, o, consumer)
+	suitable, err := r.suitableNodes(ctx, o, consumer)
 	if err != nil {
 		return err
 	}
 	if len(suitable) == 0 {
-		r.reports.Lasted(o.Root.UID, nodeAgain, r.Clock.Now())
-		return r.reports.Problem(ctx, o, unsuitable(o, r.Member))
+		r.reports.StateLasted(o.Root.UID, nodeSearchInterval, r.Clock.Now())
+		return r.reports.ReportProblem(ctx, o, noSuitableNodeRefusal(o, r.Member))
 	}
 	after := o.Leaf.DeepCopy()
-	metav1.SetMetaDataAnnotation(&after.ObjectMeta, route.AnnSelectedNode, oneOf(suitable, consumer, o.Leaf))
-	if err := r.Leaf.Patch(ctx, actor, o.Leaf, after); err != nil {
-		return r.reports.RefusedByMember(ctx, o.Root, "update", err)
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, route.AnnSelectedNode, chooseNode(suitable, consumer, o.Leaf))
+	if err := r.MemberWriter.PatchStamped(ctx, actor, o.Leaf, after); err != nil {
+		return r.reports.ReportMemberRejection(ctx, o.Root, "update", err)
 	}
 	return nil
 }
 
-// oneOf returns one of several nodes. Claims that the same Pod uses get the same node, if it suits all. After a
+// chooseNode returns one of several nodes. Claims that the same Pod uses get the same node, if it suits all. After a
 // rejection, the leaf claim of a claim without a Pod has another resourceVersion, and may get another node.
-func oneOf(suitable []string, consumer *corev1.Pod, leaf *corev1.PersistentVolumeClaim) string {
+func chooseNode(suitable []string, consumer *corev1.Pod, leaf *corev1.PersistentVolumeClaim) string {
 	hash := fnv.New32a()
 	if consumer != nil {
 		_, _ = fmt.Fprint(hash, consumer.UID)
@@ -88,16 +88,16 @@ func oneOf(suitable []string, consumer *corev1.Pod, leaf *corev1.PersistentVolum
 	return suitable[hash.Sum32()%uint32(len(suitable))] //nolint:gosec // not empty, and few
 }
 
-// reachesOthers returns whether a node can reach the other volumes of a claim's Pod, which exist or for which a node
+// reachesOtherVolumes returns whether a node can reach the other volumes of a claim's Pod, which exist or for which a node
 // was selected.
-func (r *reconciler) reachesOthers(ctx context.Context, root *corev1.PersistentVolumeClaim, consumer *corev1.Pod) (func(corev1.Node) bool, error) {
+func (r *reconciler) reachesOtherVolumes(ctx context.Context, root *corev1.PersistentVolumeClaim, consumer *corev1.Pod) (func(corev1.Node) bool, error) {
 	var volumes []*corev1.PersistentVolume
 	var selected []string
-	for _, name := range podspec.ClaimNames(consumer) {
+	for _, name := range podspec.ClaimNamesOfPod(consumer) {
 		if name == root.Name {
 			continue
 		}
-		leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKey{Namespace: root.Namespace, Name: name})
+		leaf, _, err := index.FindStamped[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKey{Namespace: root.Namespace, Name: name})
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (r *reconciler) reachesOthers(ctx context.Context, root *corev1.PersistentV
 		case leaf == nil:
 		case leaf.Spec.VolumeName != "":
 			// The cache does not keep node affinities.
-			volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(leaf.Spec.VolumeName))
+			volume, err := index.FindObject[corev1.PersistentVolume](ctx, r.Live, index.ClusterScopedKey(leaf.Spec.VolumeName))
 			if err != nil {
 				return nil, err
 			}
@@ -123,27 +123,27 @@ func (r *reconciler) reachesOthers(ctx context.Context, root *corev1.PersistentV
 	}, nil
 }
 
-// nodesFor returns the names of the member's nodes on which the leaf claim's volume can be provisioned, and
+// suitableNodes returns the names of the member's nodes on which the leaf claim's volume can be provisioned, and
 // that can reach the other volumes of its Pod, if it has one. It reads live, because few claims need these
 // objects.
-func (r *reconciler) nodesFor(ctx context.Context, o observe.Claim, consumer *corev1.Pod) (suitable []string, err error) {
+func (r *reconciler) suitableNodes(ctx context.Context, o observe.Claim, consumer *corev1.Pod) (suitable []string, err error) {
 	reaches := func(corev1.Node) bool { return true }
 	if consumer != nil {
-		if reaches, err = r.reachesOthers(ctx, o.Root, consumer); err != nil {
+		if reaches, err = r.reachesOtherVolumes(ctx, o.Root, consumer); err != nil {
 			return nil, err
 		}
 	}
 	class, size := o.Observed.Placement.LeafClass, o.Leaf.Spec.Resources.Requests.Storage()
 	var published storagev1.CSIStorageCapacityList
 	var capacities []storagev1.CSIStorageCapacity
-	err = index.Pages(ctx, r.Live, &published, func() {
+	err = index.ListPages(ctx, r.Live, &published, func() {
 		capacities = append(capacities, slices.DeleteFunc(published.Items, func(c storagev1.CSIStorageCapacity) bool { return c.StorageClassName != class.Name })...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the member's CSIStorageCapacities: %w", err)
 	}
 	var nodes corev1.NodeList
-	err = index.Pages(ctx, r.Live, &nodes, func() {
+	err = index.ListPages(ctx, r.Live, &nodes, func() {
 		reachable := slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return !reaches(node) })
 		suitable = append(suitable, placement.NodesForVolume(class, size, reachable, capacities)...)
 	})
@@ -153,8 +153,8 @@ func (r *reconciler) nodesFor(ctx context.Context, o observe.Claim, consumer *co
 	return suitable, nil
 }
 
-// unsuitable reports that no node of the member can be selected for a claim without a Pod to schedule.
-func unsuitable(o observe.Claim, m mirror.Member) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonNotScheduled, "StorageClass %q of member %q waits for a Pod that uses the claim, and there is none to schedule. Xylem selects a node for the volume instead, but finds none that is ready, without taints, allowed by the class, with enough capacity, and that can reach the other volumes of the claim's Pod. "+
+// noSuitableNodeRefusal reports that no node of the member can be selected for a claim without a Pod to schedule.
+func noSuitableNodeRefusal(o observe.Claim, m mirror.Member) *mirror.Refusal {
+	return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "StorageClass %q of member %q waits for a Pod that uses the claim, and there is none to schedule. Xylem selects a node for the volume instead, but finds none that is ready, without taints, allowed by the class, with enough capacity, and that can reach the other volumes of the claim's Pod. "+
 		"Create a Pod that uses the claim, or ask the member's admin to add a suitable node", o.Observed.Placement.LeafClass.Name, m.Registration)
 }

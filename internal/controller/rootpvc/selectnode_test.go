@@ -47,14 +47,14 @@ func TestNodeIsSelectedWithoutPod(t *testing.T) {
 				tc.change(&s)
 			}
 			r := s.reconciler()
-			r.NominatedNode = true
+			r.SchedulerNominates = true
 			r.Host.(*store).add(s.class)
 			r.Cache.(*store).add(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, VolumeBindingMode: &tc.mode})
-			o, err := r.observer().OfClaim(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"})
+			o, err := r.newClaimObserver().ObserveClaim(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := planned(o).Step; got != tc.want {
+			if got := planForClaim(o).Step; got != tc.want {
 				t.Errorf("step is %q, want %q", got, tc.want)
 			}
 		})
@@ -93,11 +93,11 @@ func TestNodeReachesOtherVolumes(t *testing.T) {
 			if tc.other != nil {
 				root, other := s.root.DeepCopy(), s.leaf.DeepCopy()
 				root.Name, other.Name = "logs", "logs"
-				mirror.OriginFor(here.HostID, root).Stamp(other)
+				mirror.OriginForRoot(here.HostID, root).StampLeaf(other)
 				tc.other(other)
 				r.Cache.(*store).add(other)
 			}
-			reaches, err := r.reachesOthers(t.Context(), s.root, consumer)
+			reaches, err := r.reachesOtherVolumes(t.Context(), s.root, consumer)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,48 +13,48 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// withSource adds the data source of a root to its leaf claim. It returns nil if the leaf claim
+// withDataSource adds the data source of a root to its leaf claim. It returns nil if the leaf claim
 // must not be created now, and the unchanged leaf claim for a root without a data source or with an
 // existing volume.
-func (r *reconciler) withSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
-	source, has := datasource.Of(o.Root)
+func (r *reconciler) withDataSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	source, has := datasource.DataSourceOf(o.Root)
 	if !has || o.Observed.Name != "" {
 		return leaf, nil
 	}
-	if source.Placed() {
-		uid, proven, err := placing.SourceHere(ctx, r.Proof(), o.Root)
+	if source.IsInOneMember() {
+		uid, proven, err := placing.ProveSourceHere(ctx, r.NewProver(), o.Root)
 		if err != nil || !proven {
 			return nil, err
 		}
-		leaf = pvc.WithSource(leaf, uid)
+		leaf = pvc.ClaimWithDataSourceUID(leaf, uid)
 	}
-	return leaf, r.keepsSource(ctx, o, leaf)
+	return leaf, r.proveKeepsDataSource(ctx, o, leaf)
 }
 
-// keepsSource proves, by a dry run, that the member's API server keeps the data source. An old API
+// proveKeepsDataSource proves, by a dry run, that the member's API server keeps the data source. An old API
 // server, or an admission webhook, may drop it, and the claim would get an empty disk.
-func (r *reconciler) keepsSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) error {
+func (r *reconciler) proveKeepsDataSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) error {
 	created := leaf.DeepCopy()
-	if err := r.Leaf.TryCreate(ctx, actor, created); err != nil {
-		return r.notCreated(ctx, o, leaf, err)
+	if err := r.MemberWriter.DryRunCreateStamped(ctx, actor, created); err != nil {
+		return r.reportNotCreated(ctx, o, leaf, err)
 	}
-	if datasource.Same(o.Root, created) {
+	if datasource.SameDataSource(o.Root, created) {
 		return nil
 	}
-	source, _ := datasource.Of(o.Root)
-	problem := mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "member %q drops the claim's data source, %s: the claim would get an empty disk there, so Xylem does not create the claim. Ask the member's admin which admission webhook removes spec.dataSource or spec.dataSourceRef, or whether the cluster is older than Kubernetes 1.24",
+	source, _ := datasource.DataSourceOf(o.Root)
+	problem := mirror.NewRefusal(v1alpha1.ReasonDataSourceUnsupported, "member %q drops the claim's data source, %s: the claim would get an empty disk there, so Xylem does not create the claim. Ask the member's admin which admission webhook removes spec.dataSource or spec.dataSourceRef, or whether the cluster is older than Kubernetes 1.24",
 		r.Registration, source)
-	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
+	if err := r.reports.SetPlacedCondition(ctx, o.Root, problem); err != nil {
 		return err
 	}
 	return problem // no watch reports that the member now keeps it, so retry at a limited rate
 }
 
-// reassigned reports whether recovery assigned the claim to another member. Claims whose data
+// reassignedByRecovery reports whether recovery assigned the claim to another member. Claims whose data
 // source determines the member do not count.
-func reassigned(root *corev1.PersistentVolumeClaim) bool {
-	source, has := datasource.Of(root)
-	if has && source.Placed() {
+func reassignedByRecovery(root *corev1.PersistentVolumeClaim) bool {
+	source, has := datasource.DataSourceOf(root)
+	if has && source.IsInOneMember() {
 		return false
 	}
 	return root.Annotations[v1alpha1.AnnotationSteeredTo] != ""

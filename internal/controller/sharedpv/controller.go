@@ -31,29 +31,29 @@ type reconciler struct{ *sharing.Sharer }
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, sharer *sharing.Sharer) error {
-	return link.Controller(Name, workers, &reconciler{sharer},
-		link.RootSource(&corev1.PersistentVolume{}, ofHostVolume, route.VolumeChanged),
-		link.LeafSource(&corev1.PersistentVolume{}, ofCopy, route.Concerning(route.VolumeChanged)),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofCopy, route.Concerning(route.LeafClaimChanged)),
+	return link.AddController(Name, workers, &reconciler{sharer},
+		link.RootObjectSource(&corev1.PersistentVolume{}, sharedVolumeToRequest, route.VolumeChanged),
+		link.LeafObjectSource(&corev1.PersistentVolume{}, copyToSharedVolume, route.ConcernsPredicate(route.VolumeChanged)),
+		link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, copyToSharedVolume, route.ConcernsPredicate(route.LeafClaimChanged)),
 	)
 }
 
 // Reconcile takes the next step for one shared volume.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	return reconcile.Result{}, r.Reduce(ctx, actor, request.Name)
+	return reconcile.Result{}, r.MaintainCopy(ctx, actor, request.Name)
 }
 
-func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
-	if pv, ok := obj.(*corev1.PersistentVolume); !ok || hostpv.BackendOf(pv) == "" {
+func sharedVolumeToRequest(_ context.Context, obj client.Object) []reconcile.Request {
+	if pv, ok := obj.(*corev1.PersistentVolume); !ok || hostpv.BackendOfVolume(pv) == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: index.Named(obj.GetName())}}
+	return []reconcile.Request{{NamespacedName: index.ClusterScopedKey(obj.GetName())}}
 }
 
-func ofCopy(_ context.Context, obj client.Object) []reconcile.Request {
+func copyToSharedVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	host := obj.GetAnnotations()[v1alpha1.AnnotationCopyOf]
 	if host == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: index.Named(host)}}
+	return []reconcile.Request{{NamespacedName: index.ClusterScopedKey(host)}}
 }

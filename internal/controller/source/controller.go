@@ -44,9 +44,9 @@ type Reconciler struct {
 	// Namespace is the manager's namespace, which contains the CSIStorageCapacities.
 	Namespace string
 	// Snapshots reads the host's snapshots, if the host serves them.
-	Snapshots *route.Optional
+	Snapshots *route.OptionalCache
 
-	root *guarded.Root
+	root *guarded.HostWriter
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
@@ -58,21 +58,21 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	r.root = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, urgency.Handler(route.ItselfIf(unboundWithDataSource))).
-		Watches(&corev1.PersistentVolumeClaim{}, urgency.Handler(r.claimToClones), builder.WithPredicates(route.SinceStart())).
-		Watches(&corev1.PersistentVolume{}, urgency.Handler(r.volumeToClones), builder.WithPredicates(route.SinceStart())).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, urgency.Handler(r.snapshotToClaims))).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, urgency.Handler(r.snapshotToClaims))).
+		Watches(&corev1.PersistentVolumeClaim{}, urgency.EnqueueHandler(route.EnqueueItselfIf(unboundWithDataSource))).
+		Watches(&corev1.PersistentVolumeClaim{}, urgency.EnqueueHandler(r.claimToClones), builder.WithPredicates(route.SinceStartPredicate())).
+		Watches(&corev1.PersistentVolume{}, urgency.EnqueueHandler(r.volumeToClones), builder.WithPredicates(route.SinceStartPredicate())).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshot{}, urgency.EnqueueHandler(r.snapshotToClaims))).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, urgency.EnqueueHandler(r.snapshotToClaims))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.classToWaitingClaims)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.Concerning(ignoreUpdates))).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.namespaceToWaitingClaims), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
-		WithEventFilter(route.Changed()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.ConcernsPredicate(ignoreUpdates))).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.namespaceToWaitingClaims), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.LabelsChanged))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.Reconciler(r))
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile selects the member for one claim.
@@ -103,28 +103,28 @@ func (r *Reconciler) annotateClaim(ctx context.Context, claim *corev1.Persistent
 		after.Annotations[v1alpha1.AnnotationSteeredTo] = d.node
 	}
 	if d.record != nil {
-		after.Annotations[v1alpha1.AnnotationSource] = d.record.Annotation()
+		after.Annotations[v1alpha1.AnnotationSource] = d.record.AnnotationValue()
 	}
 	return r.root.AnnotateClaim(ctx, actor, claim, after)
 }
 
 func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (observed, error) {
 	var o observed
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
+	claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Client, key)
 	if err != nil || claim == nil || !unboundWithDataSource(claim) {
 		return o, err
 	}
 	o.claim = claim
-	if o.class, err = index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(claim))); err != nil || !hostclass.Own(o.class) {
+	if o.class, err = index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostclass.ClassNameOf(claim))); err != nil || !hostclass.IsXylemClass(o.class) {
 		return o, err
 	}
-	if o.source, err = index.Source(ctx, r.Client, r.Client, r.Snapshots.Check, claim); err != nil {
+	if o.source, err = index.ReadDataSource(ctx, r.Client, r.Client, r.Snapshots.CheckServed, claim); err != nil {
 		return o, err
 	}
-	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {
+	if o.namespace, err = index.FindNamespace(ctx, r.Client, claim.Namespace); err != nil {
 		return o, err
 	}
-	all, err := registered.Members(ctx, r.Client, r.Namespace)
+	all, err := registered.ListMembers(ctx, r.Client, r.Namespace)
 	if err != nil {
 		return o, err
 	}
@@ -140,7 +140,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 
 // unboundWithDataSource reports whether a claim has a data source and names no volume.
 func unboundWithDataSource(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && datasource.Has(claim)
+	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && datasource.HasDataSource(claim)
 }
 
 // claimToClones enqueues the claims whose data source is the claim.
@@ -154,29 +154,29 @@ func (r *Reconciler) volumeToClones(ctx context.Context, obj client.Object) []re
 	if !ok || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.ProvisionerName && !hostpv.IsPromise(pv) {
 		return nil
 	}
-	return r.requestsForClones(ctx, hostpv.ClaimKey(pv))
+	return r.requestsForClones(ctx, hostpv.ClaimRefKey(pv))
 }
 
 // snapshotToClaims enqueues the claims whose data source is a VolumeSnapshot. For a
 // VolumeSnapshotContent, it uses the content's VolumeSnapshot.
 func (r *Reconciler) snapshotToClaims(ctx context.Context, obj client.Object) []reconcile.Request {
-	claims, err := index.RestoresOf(ctx, r.Client, index.SnapshotNamed(obj))
+	claims, err := index.UnfilledClaimsFromSnapshot(ctx, r.Client, index.SnapshotKeyOf(obj))
 	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }
 
 func (r *Reconciler) requestsForClones(ctx context.Context, source types.NamespacedName) []reconcile.Request {
-	claims, err := index.ClaimsFrom(ctx, r.Client, source.Namespace, datasource.ClaimKey(source.Name))
+	claims, err := index.UnfilledClaimsFrom(ctx, r.Client, source.Namespace, datasource.ClaimDataSourceKey(source.Name))
 	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }
 
 func (r *Reconciler) classToWaitingClaims(ctx context.Context, class client.Object) []reconcile.Request {
-	claims, err := index.WaitingForClass(ctx, r.Client, class.GetName())
+	claims, err := index.WaitingClaimsOfClass(ctx, r.Client, class.GetName())
 	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }
 
 // namespaceToWaitingClaims enqueues the waiting claims with a data source in a namespace.
 func (r *Reconciler) namespaceToWaitingClaims(ctx context.Context, namespace client.Object) []reconcile.Request {
-	claims, err := index.WaitingIn(ctx, r.Client, namespace.GetName())
+	claims, err := index.WaitingClaimsIn(ctx, r.Client, namespace.GetName())
 	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }
 
@@ -185,6 +185,6 @@ func ignoreUpdates(_, _ client.Object) bool { return false }
 
 // objectToWaitingClaims enqueues all waiting claims with a data source.
 func (r *Reconciler) objectToWaitingClaims(ctx context.Context, _ client.Object) []reconcile.Request {
-	claims, err := index.Waiting(ctx, r.Client)
+	claims, err := index.WaitingClaims(ctx, r.Client)
 	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }

@@ -35,36 +35,36 @@ type decision struct {
 	// node is the node to select. If it is empty, the selection stays, unless remove is set.
 	node            string
 	removeSelection bool
-	record          *datasource.Record
+	record          *datasource.DataSourceRecord
 }
 
 func decideNodeSelection(o observed) decision {
-	if o.claim == nil || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "" || o.source == nil || !hostclass.Own(o.class) {
+	if o.claim == nil || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "" || o.source == nil || !hostclass.IsXylemClass(o.class) {
 		return decision{}
 	}
-	class, err := hostclass.Read(o.class)
+	class, err := hostclass.ReadClassParameters(o.class)
 	if err != nil || o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
 		return decision{} // host_claim reports the invalid class, or the claim is already placed
 	}
 	at := o.source.Locate(o.claim)
 	switch {
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
-		if at.ClusterID == "" || hostpv.PromiseRefusal(o.claim, o.class) != nil || o.sourceRecorded(at.Record) {
+		if at.ClusterID == "" || hostpv.PromiseRefusal(o.claim, o.class) != nil || o.sourceRecorded(at.DataSourceRecord) {
 			return decision{}
 		}
-		return decision{write: true, record: &at.Record}
+		return decision{write: true, record: &at.DataSourceRecord}
 	case !hostclass.WaitsForConsumer(o.class):
 		return decision{}
-	case !o.source.Of.Placed():
+	case !o.source.Of.IsInOneMember():
 		return o.selectForPopulator()
 	case at.ClusterID == "":
 		return o.unselectUnregistered()
 	}
-	return o.followDataSource(at.Record)
+	return o.followDataSource(at.DataSourceRecord)
 }
 
 // followDataSource selects the member that has the data source.
-func (o observed) followDataSource(record datasource.Record) decision {
+func (o observed) followDataSource(record datasource.DataSourceRecord) decision {
 	i := slices.IndexFunc(o.members, func(m placement.Candidate) bool { return m.ClusterID == record.ClusterID && m.Node != nil })
 	if i < 0 {
 		return o.unselectUnregistered()
@@ -128,7 +128,7 @@ func rankByRunningPods(v placement.Verdict) int {
 
 func (o observed) selectedNode() string { return o.claim.Annotations[route.AnnSelectedNode] }
 
-func (o observed) sourceRecorded(record datasource.Record) bool {
-	has, ok := datasource.RecordOf(o.claim)
+func (o observed) sourceRecorded(record datasource.DataSourceRecord) bool {
+	has, ok := datasource.DataSourceRecordOf(o.claim)
 	return ok && has == record
 }

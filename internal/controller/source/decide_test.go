@@ -29,14 +29,14 @@ func seen(change ...func(*observed)) observed {
 		claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "copy", Annotations: map[string]string{}}},
 		class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)},
-		source:  &placement.CopySource{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})},
+		source:  &placement.CopySource{Claim: golden, Volume: hostpv.TranslateVolume(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})},
 		members: []placement.Candidate{member("a"), member("b"), member("c", image)},
 	}
 	o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 	for _, c := range change {
 		c(&o)
 	}
-	o.source.Of, _ = datasource.Of(o.claim)
+	o.source.Of, _ = datasource.DataSourceOf(o.claim)
 	return o
 }
 
@@ -46,7 +46,7 @@ func member(name string, change ...func(*v1alpha1.ClusterRegistration)) placemen
 	for _, c := range change {
 		c(cr)
 	}
-	return placement.Candidate{Member: placement.MemberOf(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: placement.Connection{Connected: true}}
+	return placement.Candidate{Member: placement.MemberOfRegistration(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: placement.Connection{Connected: true}}
 }
 
 // image makes a registration list kind Image, which only a populator can read.
@@ -103,7 +103,7 @@ func without(name string) func(*observed) {
 }
 
 func TestDecide(t *testing.T) {
-	record := &datasource.Record{ClusterID: "id-b", UID: "golden-uid"}
+	record := &datasource.DataSourceRecord{ClusterID: "id-b", UID: "golden-uid"}
 	goes := decision{write: true, node: "node-b", record: record}
 	for name, tc := range map[string]struct {
 		observed observed

@@ -38,27 +38,27 @@ type candidate struct {
 	object client.Object
 	// leaf is the name of the leaf PV of a host PV.
 	leaf string
-	// waits is the claim or Pod in the host that needs a leaf object with the name of the one that is
+	// waitingObject is the claim or Pod in the host that needs a leaf object with the name of the one that is
 	// being deleted, or nil. own means that the deleted one was created for it.
-	waits client.Object
-	own   bool
+	waitingObject client.Object
+	createdForWaiting   bool
 }
 
-// leafName returns the kind and key of the leaf claim or Pod whose deletion has not completed, and the
+// remainingLeaf returns the kind and key of the leaf claim or Pod whose deletion has not completed, and the
 // UID of its root. The kind is empty if there is none.
-func (c *candidate) leafName() (kind string, key client.ObjectKey, root types.UID) {
+func (c *candidate) remainingLeaf() (kind string, key client.ObjectKey, root types.UID) {
 	if pv, ok := c.object.(*corev1.PersistentVolume); ok && pv.Spec.ClaimRef != nil {
 		return kindClaim, client.ObjectKey{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}, pv.Spec.ClaimRef.UID
 	}
 	if c.object == nil && (c.Kind == kindClaim || c.Kind == kindPod) {
-		return c.Kind, c.Key, c.Root
+		return c.Kind, c.Key, c.RootUID
 	}
 	return "", client.ObjectKey{}, ""
 }
 
-// awaits reports whether a host object needs a leaf object in a member. This is true for one member at
+// awaitsLeafIn reports whether a host object needs a leaf object in a member. This is true for one member at
 // most. Finished and deleted objects need none.
-func awaits(obj client.Object, cr *v1alpha1.ClusterRegistration) bool {
+func awaitsLeafIn(obj client.Object, cr *v1alpha1.ClusterRegistration) bool {
 	if obj.GetDeletionTimestamp() != nil {
 		return false
 	}
@@ -69,19 +69,19 @@ func awaits(obj client.Object, cr *v1alpha1.ClusterRegistration) bool {
 		}
 		return obj.Spec.VolumeName == "" && obj.Annotations[route.AnnSelectedNode] == cr.NodeName()
 	case *corev1.Pod:
-		return !podstatus.Finished(obj) && cmp.Or(obj.Spec.NodeName, obj.Status.NominatedNodeName) == cr.NodeName()
+		return !podstatus.IsPodFinished(obj) && cmp.Or(obj.Spec.NodeName, obj.Status.NominatedNodeName) == cr.NodeName()
 	}
 	return false
 }
 
-// overdue returns the deletions that have been in progress for longer than the given duration,
+// overdueDeletions returns the deletions that have been in progress for longer than the given duration,
 // oldest first. It omits a leaf object if its root is included.
-func overdue(host, leaves []candidate, now time.Time, after time.Duration) []candidate {
+func overdueDeletions(host, leaves []candidate, now time.Time, after time.Duration) []candidate {
 	known := map[string]struct{}{}
 	var late []candidate
 	for _, c := range append(slices.Clone(host), leaves...) {
 		key := c.Kind + " " + c.Key.String()
-		if c.Member {
+		if c.InMember {
 			if _, done := known[key]; done {
 				continue
 			}
@@ -104,31 +104,31 @@ func overdue(host, leaves []candidate, now time.Time, after time.Duration) []can
 	return late
 }
 
-// none means that no cause is known.
-var none account.Cause
+// noCause means that no cause is known.
+var noCause account.DeletionCause
 
-func because(kind, format string, args ...any) account.Cause {
-	return account.Cause{Kind: kind, Text: fmt.Sprintf(format, args...)}
+func formatCause(kind, format string, args ...any) account.DeletionCause {
+	return account.DeletionCause{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// away returns why a member cannot complete deletions at present, or none.
-func away(cr *v1alpha1.ClusterRegistration) account.Cause {
+// causeOfAwayMember returns why a member cannot complete deletions at present, or none.
+func causeOfAwayMember(cr *v1alpha1.ClusterRegistration) account.DeletionCause {
 	connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	switch {
 	case connected == nil:
-		return because(account.CauseAway, "member %q was never connected. `kubectl describe clusterregistration` shows why", cr.Name)
+		return formatCause(account.CauseAway, "member %q was never connected. `kubectl describe clusterregistration` shows why", cr.Name)
 	case connected.Status != metav1.ConditionTrue:
-		return because(account.CauseAway, "member %q has not been connected since %s (%s). Xylem continues when the member is connected again", cr.Name,
+		return formatCause(account.CauseAway, "member %q has not been connected since %s (%s). Xylem continues when the member is connected again", cr.Name,
 			connected.LastTransitionTime.UTC().Format(time.RFC3339), connected.Reason)
 	case connected.Reason == v1alpha1.ReasonHostRestored, connected.Reason == v1alpha1.ReasonMemberRestored:
-		return because(account.CauseSuspended, "destruction in member %q is suspended (%s). Confirm the restore as described in the Connected condition of its ClusterRegistration", cr.Name, connected.Reason)
+		return formatCause(account.CauseSuspended, "destruction in member %q is suspended (%s). Confirm the restore as described in the Connected condition of its ClusterRegistration", cr.Name, connected.Reason)
 	}
-	return none
+	return noCause
 }
 
-// waitsFor returns what blocks an object's deletion, according to its finalizers: Kubernetes'
+// causeOfFinalizers returns what blocks an object's deletion, according to its finalizers: Kubernetes'
 // finalizers for objects in use, and others by name. used is the cause of the Pods that use a claim.
-func waitsFor(obj client.Object, used account.Cause) account.Cause {
+func causeOfFinalizers(obj client.Object, used account.DeletionCause) account.DeletionCause {
 	var others []string
 	protected := false
 	for _, f := range obj.GetFinalizers() {
@@ -143,61 +143,61 @@ func waitsFor(obj client.Object, used account.Cause) account.Cause {
 		}
 	}
 	switch {
-	case protected && used != none:
+	case protected && used != noCause:
 		return used
 	case len(others) > 0:
-		return because(account.CauseFinalizer, "blocked by finalizers of other programs (%s). Check the controllers that set these finalizers", strings.Join(others, ", "))
+		return formatCause(account.CauseFinalizer, "blocked by finalizers of other programs (%s). Check the controllers that set these finalizers", strings.Join(others, ", "))
 	case protected:
-		return because(account.CauseUsed, "still in use, according to Kubernetes. Find the Pod that uses the volume")
+		return formatCause(account.CauseUsed, "still in use, according to Kubernetes. Find the Pod that uses the volume")
 	}
-	return none
+	return noCause
 }
 
-// users are the Pods that block a claim's deletion: those that stay until somebody deletes them, and
+// blockingPods are the Pods that block a claim's deletion: those that stay until somebody deletes them, and
 // those whose deletion is in progress.
-type users struct{ stay, end []corev1.Pod }
+type blockingPods struct{ staying, ending []corev1.Pod }
 
-// usersOf selects the Pods that block a claim's deletion, by name: all that were ever bound to a
+// blockingPodsOf selects the Pods that block a claim's deletion, by name: all that were ever bound to a
 // node, including finished ones.
-func usersOf(pods []corev1.Pod, claim client.ObjectKey) users {
-	var found users
+func blockingPodsOf(pods []corev1.Pod, claim client.ObjectKey) blockingPods {
+	var found blockingPods
 	for i := range pods {
 		pod := &pods[i]
 		switch {
-		case pod.Namespace != claim.Namespace || pod.Spec.NodeName == "" || !slices.Contains(podspec.ClaimNames(pod), claim.Name):
+		case pod.Namespace != claim.Namespace || pod.Spec.NodeName == "" || !slices.Contains(podspec.ClaimNamesOfPod(pod), claim.Name):
 		case pod.DeletionTimestamp != nil:
-			found.end = append(found.end, *pod)
+			found.ending = append(found.ending, *pod)
 		default:
-			found.stay = append(found.stay, *pod)
+			found.staying = append(found.staying, *pod)
 		}
 	}
 	byName := func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
-	slices.SortFunc(found.stay, byName)
-	slices.SortFunc(found.end, byName)
+	slices.SortFunc(found.staying, byName)
+	slices.SortFunc(found.ending, byName)
 	return found
 }
 
-// first returns the Pod whose deletion explains the claim's, or nil if the user must delete Pods
+// firstEndingPod returns the Pod whose deletion explains the claim's, or nil if the user must delete Pods
 // first, or if there are none.
-func (u users) first() *corev1.Pod {
-	if len(u.stay) > 0 || len(u.end) == 0 {
+func (u blockingPods) firstEndingPod() *corev1.Pod {
+	if len(u.staying) > 0 || len(u.ending) == 0 {
 		return nil
 	}
-	return &u.end[0]
+	return &u.ending[0]
 }
 
-// used returns how the Pods block the claim's deletion, or none. pods is why the deletion of the
+// causeOfUse returns how the Pods block the claim's deletion, or none. pods is why the deletion of the
 // first Pod has not completed.
-func (u users) used(pods account.Cause) account.Cause {
+func (u blockingPods) causeOfUse(pods account.DeletionCause) account.DeletionCause {
 	switch {
-	case len(u.stay) > 0:
-		return because(account.CauseUsed, "in use by %s. Delete these Pods", namesOfPods(u.stay))
-	case len(u.end) == 1:
-		return because(pods.Kind, "in use by %s, which is being deleted: %s", namesOfPods(u.end), pods.Text)
-	case len(u.end) > 1:
-		return because(pods.Kind, "in use by %s, which are being deleted: %s", namesOfPods(u.end), pods.Text)
+	case len(u.staying) > 0:
+		return formatCause(account.CauseUsed, "in use by %s. Delete these Pods", namesOfPods(u.staying))
+	case len(u.ending) == 1:
+		return formatCause(pods.Kind, "in use by %s, which is being deleted: %s", namesOfPods(u.ending), pods.Text)
+	case len(u.ending) > 1:
+		return formatCause(pods.Kind, "in use by %s, which are being deleted: %s", namesOfPods(u.ending), pods.Text)
 	}
-	return none
+	return noCause
 }
 
 func namesOfPods(pods []corev1.Pod) string {
@@ -208,14 +208,14 @@ func namesOfPods(pods []corev1.Pod) string {
 	return text.FirstNames(names, text.NamesListed, ", ")
 }
 
-// ofPod returns why a Pod that is being deleted still exists in its cluster.
-func ofPod(pod *corev1.Pod, now time.Time) account.Cause {
+// causeOfPodDeletion returns why a Pod that is being deleted still exists in its cluster.
+func causeOfPodDeletion(pod *corev1.Pod, now time.Time) account.DeletionCause {
 	key := client.ObjectKeyFromObject(pod)
-	if why := waitsFor(pod, none); why != none {
-		return because(why.Kind, "Pod %q is %s", key, why.Text)
+	if why := causeOfFinalizers(pod, noCause); why != noCause {
+		return formatCause(why.Kind, "Pod %q is %s", key, why.Text)
 	}
 	if ends := pod.DeletionTimestamp; ends != nil && ends.After(now) {
-		return because(account.CausePending, "the grace period of Pod %q ends at %s", key, ends.UTC().Format(time.RFC3339))
+		return formatCause(account.CausePending, "the grace period of Pod %q ends at %s", key, ends.UTC().Format(time.RFC3339))
 	}
-	return because(account.CausePending, "the kubelet of node %q has not terminated Pod %q yet. Check that node", pod.Spec.NodeName, key)
+	return formatCause(account.CausePending, "the kubelet of node %q has not terminated Pod %q yet. Check that node", pod.Spec.NodeName, key)
 }

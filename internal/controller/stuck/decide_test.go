@@ -28,7 +28,7 @@ func pvOf(claim string) *corev1.PersistentVolume {
 
 func TestOverdue(t *testing.T) {
 	deletion := func(kind, namespace, name string, since time.Duration, member bool) account.Deletion {
-		return account.Deletion{Kind: kind, Key: types.NamespacedName{Namespace: namespace, Name: name}, Since: ago(since), Member: member}
+		return account.Deletion{Kind: kind, Key: types.NamespacedName{Namespace: namespace, Name: name}, Since: ago(since), InMember: member}
 	}
 	host := candidate{Deletion: deletion(kindVolume, "", "pv-1-suffix", time.Hour, false), object: pvOf("data"), leaf: "pv-1"}
 	pod := candidate{Deletion: deletion(kindPod, "shop", "web", 10*time.Minute, false), object: &corev1.Pod{}}
@@ -49,7 +49,7 @@ func TestOverdue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, c := range overdue(tc.host, tc.leaves, now.Time, 2*time.Minute) {
+			for _, c := range overdueDeletions(tc.host, tc.leaves, now.Time, 2*time.Minute) {
 				got = append(got, c.Key.String())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -77,7 +77,7 @@ func TestAway(t *testing.T) {
 				tc.condition.Type, tc.condition.LastTransitionTime = v1alpha1.ConditionConnected, now
 				cr.Status.Conditions = []metav1.Condition{*tc.condition}
 			}
-			if got := away(cr); got.Text != tc.want {
+			if got := causeOfAwayMember(cr); got.Text != tc.want {
 				t.Error(got)
 			}
 		})
@@ -86,27 +86,27 @@ func TestAway(t *testing.T) {
 
 func TestWaitsFor(t *testing.T) {
 	const pvc = "kubernetes.io/pvc-protection"
-	used := because(account.CauseUsed, "in use by Pod shop/web. Delete these Pods")
+	used := formatCause(account.CauseUsed, "in use by Pod shop/web. Delete these Pods")
 	for name, tc := range map[string]struct {
 		finalizers []string
-		used       account.Cause
+		used       account.DeletionCause
 		want       string
 		released   bool // but not being deleted
 	}{
-		"no known cause":                      {nil, none, "", false},
-		"Xylem's own finalizer":               {[]string{v1alpha1.FinalizerLeafVolume}, none, "", false},
+		"no known cause":                      {nil, noCause, "", false},
+		"Xylem's own finalizer":               {[]string{v1alpha1.FinalizerLeafVolume}, noCause, "", false},
 		"Pods":                                {[]string{pvc}, used, used.Text, false},
 		"Pods that do not block the deletion": {nil, used, "", false},
-		"other finalizers are named in the message": {[]string{pvc, "example.com/backup"}, none, "blocked by finalizers of other programs (example.com/backup). Check the controllers that set these finalizers", false},
-		"Kubernetes": {[]string{"kubernetes.io/pv-protection"}, none, "still in use, according to Kubernetes. Find the Pod that uses the volume", false},
-		"every PV has this finalizer, even if nothing uses it": {[]string{"kubernetes.io/pv-protection"}, none, "", true},
+		"other finalizers are named in the message": {[]string{pvc, "example.com/backup"}, noCause, "blocked by finalizers of other programs (example.com/backup). Check the controllers that set these finalizers", false},
+		"Kubernetes": {[]string{"kubernetes.io/pv-protection"}, noCause, "still in use, according to Kubernetes. Find the Pod that uses the volume", false},
+		"every PV has this finalizer, even if nothing uses it": {[]string{"kubernetes.io/pv-protection"}, noCause, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}
 			if !tc.released {
 				obj.DeletionTimestamp = &metav1.Time{}
 			}
-			if got := waitsFor(obj, tc.used); got.Text != tc.want {
+			if got := causeOfFinalizers(obj, tc.used); got.Text != tc.want {
 				t.Error(got)
 			}
 		})
@@ -124,14 +124,14 @@ func userPod(name, node, claim string, deleting bool) corev1.Pod {
 }
 
 func TestUsers(t *testing.T) {
-	got := usersOf([]corev1.Pod{
+	got := blockingPodsOf([]corev1.Pod{
 		userPod("b", "n", "data", false), userPod("ends-b", "n", "data", true), userPod("a", "n", "data", false), userPod("ends-a", "n", "data", true),
 		userPod("waits", "", "data", false), userPod("waits-and-ends", "", "data", true), userPod("other", "n", "else", false),
 	}, client.ObjectKey{Namespace: "shop", Name: "data"})
-	if diff := cmp.Diff("Pod shop/a, Pod shop/b", namesOfPods(got.stay)); diff != "" {
+	if diff := cmp.Diff("Pod shop/a, Pod shop/b", namesOfPods(got.staying)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff("Pod shop/ends-a, Pod shop/ends-b", namesOfPods(got.end)); diff != "" {
+	if diff := cmp.Diff("Pod shop/ends-a, Pod shop/ends-b", namesOfPods(got.ending)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -139,19 +139,19 @@ func TestUsers(t *testing.T) {
 // The advice to delete Pods names only those that are not being deleted. If all are being deleted,
 // the cause is what delays their deletion.
 func TestUsed(t *testing.T) {
-	away := because(account.CauseAway, "the member is away")
+	away := formatCause(account.CauseAway, "the member is away")
 	for name, tc := range map[string]struct {
 		pods []corev1.Pod
-		want account.Cause
+		want account.DeletionCause
 	}{
 		"no Pod":                     {},
-		"a Pod":                      {[]corev1.Pod{userPod("web", "n", "data", false)}, because(account.CauseUsed, "in use by Pod shop/web. Delete these Pods")},
-		"a Pod that is deleted":      {[]corev1.Pod{userPod("web", "n", "data", true)}, because(account.CauseAway, "in use by Pod shop/web, which is being deleted: the member is away")},
-		"Pods that are deleted":      {[]corev1.Pod{userPod("web", "n", "data", true), userPod("db", "n", "data", true)}, because(account.CauseAway, "in use by Pod shop/db, Pod shop/web, which are being deleted: the member is away")},
-		"one of two Pods is deleted": {[]corev1.Pod{userPod("web", "n", "data", true), userPod("db", "n", "data", false)}, because(account.CauseUsed, "in use by Pod shop/db. Delete these Pods")},
+		"a Pod":                      {[]corev1.Pod{userPod("web", "n", "data", false)}, formatCause(account.CauseUsed, "in use by Pod shop/web. Delete these Pods")},
+		"a Pod that is deleted":      {[]corev1.Pod{userPod("web", "n", "data", true)}, formatCause(account.CauseAway, "in use by Pod shop/web, which is being deleted: the member is away")},
+		"Pods that are deleted":      {[]corev1.Pod{userPod("web", "n", "data", true), userPod("db", "n", "data", true)}, formatCause(account.CauseAway, "in use by Pod shop/db, Pod shop/web, which are being deleted: the member is away")},
+		"one of two Pods is deleted": {[]corev1.Pod{userPod("web", "n", "data", true), userPod("db", "n", "data", false)}, formatCause(account.CauseUsed, "in use by Pod shop/db. Delete these Pods")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := usersOf(tc.pods, client.ObjectKey{Namespace: "shop", Name: "data"}).used(away)
+			got := blockingPodsOf(tc.pods, client.ObjectKey{Namespace: "shop", Name: "data"}).causeOfUse(away)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}

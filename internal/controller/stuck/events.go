@@ -13,43 +13,43 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// notice is an event about a stuck deletion.
-type notice struct {
+// eventNotice is an event about a stuck deletion.
+type eventNotice struct {
 	object client.Object
-	cause  account.Cause
+	cause  account.DeletionCause
 	text   string
 }
 
-// notices returns the events about a stuck deletion in a member: on the deleted object in the host,
+// eventNotices returns the events about a stuck deletion in a member: on the deleted object in the host,
 // on the VolumeSnapshot of a deleted content, and on the object that waits for the deletion.
-func (c *candidate) notices(member string) []notice {
+func (c *candidate) eventNotices(member string) []eventNotice {
 	since := c.Since.UTC().Format(time.RFC3339)
-	var all []notice
+	var all []eventNotice
 	if c.object != nil {
-		all = append(all, notice{c.object, c.Cause, fmt.Sprintf("the deletion has been in progress since %s: %s", since, c.Cause.Text)})
+		all = append(all, eventNotice{c.object, c.Cause, fmt.Sprintf("the deletion has been in progress since %s: %s", since, c.Cause.Text)})
 	}
 	if content, ok := c.object.(*snapshotv1.VolumeSnapshotContent); ok && content.Spec.VolumeSnapshotRef.UID != "" {
-		all = append(all, notice{snapshotOf(content), c.Cause, fmt.Sprintf("the deletion of VolumeSnapshotContent %q has been in progress since %s: %s", content.Name, since, c.Cause.Text)})
+		all = append(all, eventNotice{snapshotOfContent(content), c.Cause, fmt.Sprintf("the deletion of VolumeSnapshotContent %q has been in progress since %s: %s", content.Name, since, c.Cause.Text)})
 	}
-	if c.waits == nil {
+	if c.waitingObject == nil {
 		return all
 	}
-	kind, _, _ := c.leafName()
+	kind, _, _ := c.remainingLeaf()
 	what := "an earlier " + kind + " with this name"
-	if c.own {
+	if c.createdForWaiting {
 		what = "this " + kind + "'s counterpart"
 	}
-	return append(all, notice{c.waits, c.Cause, fmt.Sprintf("member %q still has %s, whose deletion has been in progress since %s: %s", member, what, since, c.Cause.Text)})
+	return append(all, eventNotice{c.waitingObject, c.Cause, fmt.Sprintf("member %q still has %s, whose deletion has been in progress since %s: %s", member, what, since, c.Cause.Text)})
 }
 
-// snapshotOf returns the VolumeSnapshot that a content belongs to, as far as an event needs it.
-func snapshotOf(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshot {
+// snapshotOfContent returns the VolumeSnapshot that a content belongs to, as far as an event needs it.
+func snapshotOfContent(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshot {
 	ref := content.Spec.VolumeSnapshotRef
 	return &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}}
 }
 
-// eventStuck uses the kind of the cause as the event's action, because events that differ only in
+// emitStuckDeletion uses the kind of the cause as the event's action, because events that differ only in
 // their note count as one.
-func (w *Watcher) eventStuck(n notice) {
+func (w *Watcher) emitStuckDeletion(n eventNotice) {
 	w.Recorder.Eventf(n.object, nil, corev1.EventTypeWarning, v1alpha1.ReasonStuckDeletion, n.cause.Kind, "%s", n.text)
 }

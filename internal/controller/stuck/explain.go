@@ -22,17 +22,17 @@ type explainer struct{ *member.Link }
 
 // Setup registers the explainer for a member's deletions until its link ends.
 func Setup(link *member.Link, deletions *account.StuckDeletions) error {
-	link.Run(func(ctx context.Context) error {
-		deletions.Explain(ctx, link.Registration, &explainer{link})
+	link.AddRunnable(func(ctx context.Context) error {
+		deletions.RegisterExplainer(ctx, link.Registration, &explainer{link})
 		<-ctx.Done()
 		return nil
 	})
 	return nil
 }
 
-// Deleting implements account.Explainer.
-func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
-	ending, err := index.EndingLeaves(ctx, e.Cache)
+// ListDeletingLeaves implements account.DeletionExplainer.
+func (e *explainer) ListDeletingLeaves(ctx context.Context) ([]account.Deletion, error) {
+	ending, err := index.EndingLeafObjects(ctx, e.Cache)
 	if err != nil {
 		return nil, fmt.Errorf("list the deletions in member %q: %w", e.Registration, err)
 	}
@@ -40,7 +40,7 @@ func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
 	add := func(kind string, obj client.Object) {
 		if at := obj.GetDeletionTimestamp(); at != nil { // a released volume is reported only through its root
 			key := client.ObjectKeyFromObject(obj)
-			found = append(found, account.Deletion{Kind: kind, Key: key, Member: true, Root: mirror.RootUID(obj), Since: at.Time, Cause: e.Explain(ctx, kind, key)})
+			found = append(found, account.Deletion{Kind: kind, Key: key, InMember: true, RootUID: mirror.StampedRootUID(obj), Since: at.Time, Cause: e.ExplainDeletion(ctx, kind, key)})
 		}
 	}
 	for i := range ending.Claims {
@@ -50,26 +50,26 @@ func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
 		add(kindPod, &ending.Pods[i])
 	}
 	for i := range ending.Volumes {
-		if _, ours := mirror.OriginIn(e.HostID, &ending.Volumes[i]); ours {
+		if _, ours := mirror.LeafOriginFromHost(e.HostID, &ending.Volumes[i]); ours {
 			add(kindVolume, &ending.Volumes[i])
 		}
 	}
 	return found, nil
 }
 
-// Explain implements account.Explainer.
-func (e *explainer) Explain(ctx context.Context, kind string, key types.NamespacedName) account.Cause {
-	var why account.Cause
+// ExplainDeletion implements account.DeletionExplainer.
+func (e *explainer) ExplainDeletion(ctx context.Context, kind string, key types.NamespacedName) account.DeletionCause {
+	var why account.DeletionCause
 	var err error
 	switch kind {
 	case kindClaim:
-		why, _, err = e.claim(ctx, key)
+		why, _, err = e.explainClaim(ctx, key)
 	case kindVolume:
-		why, err = e.volume(ctx, key.Name)
+		why, err = e.explainVolume(ctx, key.Name)
 	case kindPod:
-		why, err = e.pod(ctx, key)
+		why, err = e.explainPod(ctx, key)
 	case kindContent:
-		why, err = e.content(ctx, key.Name)
+		why, err = e.explainContent(ctx, key.Name)
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not find out why a deletion is stuck", "cluster", e.Registration, "leaf", key.String())
@@ -77,104 +77,104 @@ func (e *explainer) Explain(ctx context.Context, kind string, key types.Namespac
 	return why
 }
 
-// claim explains why a leaf claim still exists. It returns false if this host has no such leaf claim.
-func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (account.Cause, bool, error) {
-	claim, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, e.Cache, e.HostID, key)
+// explainClaim explains why a leaf claim still exists. It returns false if this host has no such leaf claim.
+func (e *explainer) explainClaim(ctx context.Context, key types.NamespacedName) (account.DeletionCause, bool, error) {
+	claim, _, err := index.FindStamped[corev1.PersistentVolumeClaim](ctx, e.Cache, e.HostID, key)
 	if err != nil || claim == nil {
-		return none, false, err
+		return noCause, false, err
 	}
 	if claim.DeletionTimestamp == nil {
-		return none, true, nil
+		return noCause, true, nil
 	}
 	var pods corev1.PodList
 	if err := e.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
-		return none, true, fmt.Errorf("list the Pods that use claim %s: %w", key, err)
+		return noCause, true, fmt.Errorf("list the Pods that use claim %s: %w", key, err)
 	}
-	by := usersOf(pods.Items, key)
-	ending := none
-	if pod := by.first(); pod != nil {
-		ending = ofPod(pod, e.Clock.Now())
+	by := blockingPodsOf(pods.Items, key)
+	ending := noCause
+	if pod := by.firstEndingPod(); pod != nil {
+		ending = causeOfPodDeletion(pod, e.Clock.Now())
 	}
-	if why := waitsFor(claim, by.used(ending)); why != none {
-		return because(why.Kind, "claim %q is %s", key, why.Text), true, nil
+	if why := causeOfFinalizers(claim, by.causeOfUse(ending)); why != noCause {
+		return formatCause(why.Kind, "claim %q is %s", key, why.Text), true, nil
 	}
-	return because(account.CausePending, "claim %q is being deleted", key), true, nil
+	return formatCause(account.CausePending, "claim %q is being deleted", key), true, nil
 }
 
-// volume explains why a leaf PV still exists, from its status and its provisioner's events.
-func (e *explainer) volume(ctx context.Context, name string) (account.Cause, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, e.Cache, index.Named(name))
+// explainVolume explains why a leaf PV still exists, from its status and its provisioner's events.
+func (e *explainer) explainVolume(ctx context.Context, name string) (account.DeletionCause, error) {
+	pv, err := index.FindObject[corev1.PersistentVolume](ctx, e.Cache, index.ClusterScopedKey(name))
 	if err != nil || pv == nil {
-		return none, err
+		return noCause, err
 	}
-	kept, err := e.snapshotsOf(ctx, pv)
+	kept, err := e.snapshotsOfVolume(ctx, pv)
 	if err != nil {
-		return none, err
+		return noCause, err
 	}
 	message := pv.Status.Message
 	if message == "" {
-		if message, err = e.warning(ctx, pv); err != nil {
-			return none, err
+		if message, err = e.latestWarning(ctx, pv); err != nil {
+			return noCause, err
 		}
 	}
 	switch {
 	case message != "" && len(kept) > 0:
-		return because(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver requires it", name, text.FirstNames(kept, text.NamesListed, ", "), message), nil
+		return formatCause(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver requires it", name, text.FirstNames(kept, text.NamesListed, ", "), message), nil
 	case message != "":
-		return because(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, message), nil
+		return formatCause(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, message), nil
 	case pv.DeletionTimestamp != nil:
-		if why := waitsFor(pv, none); why != none {
-			return because(why.Kind, "volume %q is %s", name, why.Text), nil
+		if why := causeOfFinalizers(pv, noCause); why != noCause {
+			return formatCause(why.Kind, "volume %q is %s", name, why.Text), nil
 		}
 	case pv.Status.Phase == corev1.VolumeBound, pv.Status.Phase == corev1.VolumeAvailable, pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
-		return e.unreleased(ctx, pv)
+		return e.explainUnreleased(ctx, pv)
 	}
-	return because(account.CausePending, "volume %q still exists (%s, policy %s), and its provisioner reports nothing. Check that the provisioner is running", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
+	return formatCause(account.CausePending, "volume %q still exists (%s, policy %s), and its provisioner reports nothing. Check that the provisioner is running", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
-// unreleased explains why a leaf PV is not released for its provisioner to delete.
-func (e *explainer) unreleased(ctx context.Context, pv *corev1.PersistentVolume) (account.Cause, error) {
+// explainUnreleased explains why a leaf PV is not released for its provisioner to delete.
+func (e *explainer) explainUnreleased(ctx context.Context, pv *corev1.PersistentVolume) (account.DeletionCause, error) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil {
-		return ofUnreleased(pv, false), nil
+		return causeOfUnreleased(pv, false), nil
 	}
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	why, ours, err := e.claim(ctx, key)
-	if err != nil || why != none {
+	why, ours, err := e.explainClaim(ctx, key)
+	if err != nil || why != noCause {
 		return why, err
 	}
-	return ofUnreleased(pv, ours), nil
+	return causeOfUnreleased(pv, ours), nil
 }
 
-// ofUnreleased explains why a leaf PV is not released. ours reports whether its claimRef names a leaf
+// causeOfUnreleased explains why a leaf PV is not released. ours reports whether its claimRef names a leaf
 // claim of this host.
-func ofUnreleased(pv *corev1.PersistentVolume, ours bool) account.Cause {
+func causeOfUnreleased(pv *corev1.PersistentVolume, ours bool) account.DeletionCause {
 	switch {
 	case pv.Status.Phase == corev1.VolumeAvailable:
-		return because(account.CausePending, "volume %q has no claimRef, or a claimRef without a uid, so its provisioner does not delete it, and another claim may be bound to it. "+
+		return formatCause(account.CausePending, "volume %q has no claimRef, or a claimRef without a uid, so its provisioner does not delete it, and another claim may be bound to it. "+
 			"If nobody needs the data, set the volume's spec.claimRef to the namespace and name of a claim that does not exist, with any uid", pv.Name)
 	case pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil && !ours:
-		return because(account.CausePending, "volume %q is bound to claim \"%s/%s\", which Xylem did not create, or which has lost Xylem's labels and annotations, so Xylem does not delete that claim. Delete it if nobody needs its data",
+		return formatCause(account.CausePending, "volume %q is bound to claim \"%s/%s\", which Xylem did not create, or which has lost Xylem's labels and annotations, so Xylem does not delete that claim. Delete it if nobody needs its data",
 			pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
 	}
-	return because(account.CausePending, "volume %q still exists (%s, policy %s): Xylem's deletion has no effect in the member yet. Check whether an admission policy or webhook of the member rejects or undoes it; an event on the claim has the member's response",
+	return formatCause(account.CausePending, "volume %q still exists (%s, policy %s): Xylem's deletion has no effect in the member yet. Check whether an admission policy or webhook of the member rejects or undoes it; an event on the claim has the member's response",
 		pv.Name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy)
 }
 
-// warning returns the latest warning event about a leaf PV.
-func (e *explainer) warning(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
-	events, err := index.EventsOf(ctx, e.Cache, metav1.NamespaceAll, pv.UID)
+// latestWarning returns the latest warning event about a leaf PV.
+func (e *explainer) latestWarning(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
+	events, err := index.LeafEventsOf(ctx, e.Cache, metav1.NamespaceAll, pv.UID)
 	if err != nil {
 		return "", err
 	}
-	if event := latest(events, kindVolume, pv.Name); event != nil {
+	if event := latestEvent(events, kindVolume, pv.Name); event != nil {
 		return event.Message, nil
 	}
 	return "", nil
 }
 
-// latest returns the latest of the events about an object, or nil.
-func latest(events []corev1.Event, kind, name string) *corev1.Event {
+// latestEvent returns the latest of the events about an object, or nil.
+func latestEvent(events []corev1.Event, kind, name string) *corev1.Event {
 	var found *corev1.Event
 	for i := range events {
 		event := &events[i]
@@ -186,13 +186,13 @@ func latest(events []corev1.Event, kind, name string) *corev1.Event {
 	return found
 }
 
-func (e *explainer) pod(ctx context.Context, key types.NamespacedName) (account.Cause, error) {
-	pod, _, err := index.Leaf[corev1.Pod](ctx, e.Cache, e.HostID, key)
+func (e *explainer) explainPod(ctx context.Context, key types.NamespacedName) (account.DeletionCause, error) {
+	pod, _, err := index.FindStamped[corev1.Pod](ctx, e.Cache, e.HostID, key)
 	if err != nil || pod == nil {
-		return none, err
+		return noCause, err
 	}
-	if pod.DeletionTimestamp == nil && waitsFor(pod, none) == none {
-		return because(account.CausePending, "Pod %q is not being deleted yet", key), nil
+	if pod.DeletionTimestamp == nil && causeOfFinalizers(pod, noCause) == noCause {
+		return formatCause(account.CausePending, "Pod %q is not being deleted yet", key), nil
 	}
-	return ofPod(pod, e.Clock.Now()), nil
+	return causeOfPodDeletion(pod, e.Clock.Now()), nil
 }

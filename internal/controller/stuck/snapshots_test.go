@@ -47,7 +47,7 @@ func TestOfContent(t *testing.T) {
 			}
 			content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
 			content.Status = &snapshotv1.VolumeSnapshotContentStatus{Error: tc.failed}
-			if got := ofContent(content, tc.warning); got.Text != tc.want {
+			if got := causeOfContent(content, tc.warning); got.Text != tc.want {
 				t.Errorf("got %q, want %q", got.Text, tc.want)
 			}
 		})
@@ -62,10 +62,10 @@ func TestLatest(t *testing.T) {
 		event(kindContent, "snap-1", "first", 0), event(kindContent, "snap-1", "last", time.Minute),
 		event(kindContent, "snap-2", "another object", time.Hour), event(kindVolume, "snap-1", "another kind", time.Hour),
 	}
-	if got := latest(events, kindContent, "snap-1"); got == nil || got.Message != "last" {
+	if got := latestEvent(events, kindContent, "snap-1"); got == nil || got.Message != "last" {
 		t.Errorf("got %v", got)
 	}
-	if got := latest(nil, kindContent, "snap-1"); got != nil {
+	if got := latestEvent(nil, kindContent, "snap-1"); got != nil {
 		t.Errorf("got %v", got)
 	}
 }
@@ -80,7 +80,7 @@ func TestUnannounced(t *testing.T) {
 	}
 	const want = `the csi-snapshotter does not delete snapshot "snap-1", because VolumeSnapshot "shop/nightly" is gone, but its deletion was not announced: somebody removed its finalizers. ` +
 		`To delete the snapshot, annotate VolumeSnapshotContent "snap-1" with snapshot.storage.kubernetes.io/volumesnapshot-being-deleted=yes`
-	if got := unannounced(content(&at, nil)); got.Text != want {
+	if got := causeOfUnannounced(content(&at, nil)); got.Text != want {
 		t.Errorf("got %q, want %q", got.Text, want)
 	}
 	for name, c := range map[string]*snapshotv1.VolumeSnapshotContent{
@@ -88,13 +88,13 @@ func TestUnannounced(t *testing.T) {
 		"its deletion was announced":     content(&at, map[string]string{snapshot.AnnBeingDeleted: "yes"}),
 		"it refers to no VolumeSnapshot": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &at}},
 	} {
-		if got := unannounced(c); got != none {
+		if got := causeOfUnannounced(c); got != noCause {
 			t.Errorf("%s: got %q", name, got.Text)
 		}
 	}
 }
 
-// snapshotsOf is a reader of one VolumeSnapshot and of the claims that are restored from it.
+// snapshotsOfVolume is a reader of one VolumeSnapshot and of the claims that are restored from it.
 type snapshotsOf struct {
 	client.Reader
 	root   *snapshotv1.VolumeSnapshot
@@ -130,15 +130,15 @@ func TestHeldByRoot(t *testing.T) {
 		root      *snapshotv1.VolumeSnapshot
 		announced bool
 		claims    []corev1.PersistentVolumeClaim
-		want      account.Cause
+		want      account.DeletionCause
 	}{
 		"the root is gone":           {},
 		"the root was created again": {root: root("later", nil)},
-		"the root exists": {root: root("root", nil), want: because(account.CauseSnapshots,
+		"the root exists": {root: root("root", nil), want: formatCause(account.CauseSnapshots,
 			`VolumeSnapshot "shop/nightly" still exists, and Xylem keeps its content and its data until it is deleted. Delete that VolumeSnapshot if nobody needs the data`)},
-		"claims are restored from it": {root: root("root", &at), claims: claims, want: because(account.CauseUsed,
+		"claims are restored from it": {root: root("root", &at), claims: claims, want: formatCause(account.CauseUsed,
 			`the host's snapshot-controller keeps VolumeSnapshot "shop/nightly" until no claim is restored from it (PersistentVolumeClaim "copy-1", "copy-2"). The deletion continues when these claims are bound or deleted`)},
-		"its deletion is not announced": {root: root("root", &at), claims: []corev1.PersistentVolumeClaim{promised}, want: because(account.CausePending,
+		"its deletion is not announced": {root: root("root", &at), claims: []corev1.PersistentVolumeClaim{promised}, want: formatCause(account.CausePending,
 			`the host's snapshot-controller has not announced on the content that VolumeSnapshot "shop/nightly" is being deleted. Check that the snapshot-controller is running`)},
 		"its deletion is announced": {root: root("root", &at), announced: true, claims: claims},
 	} {
@@ -150,11 +150,11 @@ func TestHeldByRoot(t *testing.T) {
 			}
 			never := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "member-01"}}
 			want := tc.want
-			if want == none {
-				want = away(never)
+			if want == noCause {
+				want = causeOfAwayMember(never)
 			}
 			w := &Watcher{Client: snapshotsOf{root: tc.root, claims: tc.claims}}
-			got, err := w.cause(t.Context(), never, nil, candidate{Deletion: account.Deletion{Kind: kindContent}, object: content})
+			got, err := w.causeOfDeletion(t.Context(), never, nil, candidate{Deletion: account.Deletion{Kind: kindContent}, object: content})
 			if err != nil || got != want {
 				t.Errorf("got %v, %v, want %v", got, err, want)
 			}

@@ -51,9 +51,9 @@ func TestAwaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := false
 			if tc.claim != nil {
-				got = awaits(tc.claim, cr)
+				got = awaitsLeafIn(tc.claim, cr)
 			} else {
-				got = awaits(tc.pod, cr)
+				got = awaitsLeafIn(tc.pod, cr)
 			}
 			if got != tc.want {
 				t.Errorf("waits: %t", got)
@@ -68,19 +68,19 @@ func TestNotices(t *testing.T) {
 	volume := &corev1.PersistentVolume{}
 	volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "earlier"}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "claim"}}
-	since := account.Deletion{Kind: kindPod, Since: time.Unix(0, 0), Cause: because(account.CauseUnknown, "no idea")}
+	since := account.Deletion{Kind: kindPod, Since: time.Unix(0, 0), Cause: formatCause(account.CauseUnknown, "no idea")}
 	for name, tc := range map[string]struct {
 		candidate candidate
 		want      []string
 	}{
 		"nobody waits, and the root is gone": {candidate: candidate{Deletion: since}},
 		"the deleted object in the host":     {candidate{Deletion: since, object: pod}, []string{"the deletion has been in progress since 1970-01-01T00:00:00Z: no idea"}},
-		"a new Pod":                          {candidate{Deletion: since, waits: pod}, []string{`member "m" still has an earlier Pod with this name, whose deletion has been in progress since 1970-01-01T00:00:00Z: no idea`}},
-		"the Pod's own counterpart":          {candidate{Deletion: since, waits: pod, own: true}, []string{`member "m" still has this Pod's counterpart, whose deletion`}},
-		"a volume, and a new claim":          {candidate{Deletion: since, object: volume, waits: claim}, []string{"the deletion has", `an earlier PersistentVolumeClaim with this name`}},
+		"a new Pod":                          {candidate{Deletion: since, waitingObject: pod}, []string{`member "m" still has an earlier Pod with this name, whose deletion has been in progress since 1970-01-01T00:00:00Z: no idea`}},
+		"the Pod's own counterpart":          {candidate{Deletion: since, waitingObject: pod, createdForWaiting: true}, []string{`member "m" still has this Pod's counterpart, whose deletion`}},
+		"a volume, and a new claim":          {candidate{Deletion: since, object: volume, waitingObject: claim}, []string{"the deletion has", `an earlier PersistentVolumeClaim with this name`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := tc.candidate.notices("m")
+			got := tc.candidate.eventNotices("m")
 			if len(got) != len(tc.want) {
 				t.Fatalf("got %v, want %d events", got, len(tc.want))
 			}
@@ -97,12 +97,12 @@ func TestNotices(t *testing.T) {
 // namespace.
 func TestNoticesOfSnapshot(t *testing.T) {
 	content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-1", UID: "content"}}
-	c := candidate{Deletion: account.Deletion{Kind: kindContent, Since: time.Unix(0, 0), Cause: because(account.CauseProvisioner, "the disk is busy")}, object: content}
-	if got := c.notices("m"); len(got) != 1 || got[0].object != content {
+	c := candidate{Deletion: account.Deletion{Kind: kindContent, Since: time.Unix(0, 0), Cause: formatCause(account.CauseProvisioner, "the disk is busy")}, object: content}
+	if got := c.eventNotices("m"); len(got) != 1 || got[0].object != content {
 		t.Errorf("got %v, want only the event on the content, because no VolumeSnapshot is known", got)
 	}
 	content.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "snap", UID: "snapshot"}
-	got := c.notices("m")
+	got := c.eventNotices("m")
 	if len(got) != 2 || got[0].object != content {
 		t.Fatalf("got %v, want events on the content and on its VolumeSnapshot", got)
 	}
@@ -127,12 +127,12 @@ func TestLeafName(t *testing.T) {
 		root      types.UID
 	}{
 		"a host PV":     {candidate{object: volume}, kindClaim, "claim"},
-		"a leaf Pod":    {candidate{Deletion: account.Deletion{Kind: kindPod, Key: key, Root: "pod"}}, kindPod, "pod"},
+		"a leaf Pod":    {candidate{Deletion: account.Deletion{Kind: kindPod, Key: key, RootUID: "pod"}}, kindPod, "pod"},
 		"a host Pod":    {candidate{Deletion: account.Deletion{Kind: kindPod, Key: key}, object: &corev1.Pod{}}, "", ""},
 		"a leaf PV":     {candidate{Deletion: account.Deletion{Kind: kindVolume}}, "", ""},
 		"an adopted PV": {candidate{object: &corev1.PersistentVolume{}}, "", ""},
 	} {
-		kind, got, root := tc.candidate.leafName()
+		kind, got, root := tc.candidate.remainingLeaf()
 		if kind != tc.kind || root != tc.root || kind != "" && got != key {
 			t.Errorf("%s: %q %s %q", name, kind, got, root)
 		}
@@ -156,7 +156,7 @@ func TestOfUnreleased(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
 			pv.Spec.ClaimRef, pv.Status.Phase = tc.ref, tc.phase
-			if got := ofUnreleased(pv, tc.ours); !strings.Contains(got.Text, tc.want) {
+			if got := causeOfUnreleased(pv, tc.ours); !strings.Contains(got.Text, tc.want) {
 				t.Errorf("got %q, want %q", got.Text, tc.want)
 			}
 		})

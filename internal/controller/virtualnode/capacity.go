@@ -26,7 +26,7 @@ const publishPause = 5 * time.Second
 type capacityPublisher struct {
 	nodes, workloads cache.Cache
 	clock            clock.Clock
-	publish          func(member.NodeFacts)
+	publish          func(member.NodeSummary)
 	changed          chan struct{} // contains a token while there is a change to publish
 }
 
@@ -36,9 +36,9 @@ type capacityPublisher struct {
 func SetupCapacity(link *member.Link) error {
 	s := &capacityPublisher{
 		nodes: link.Cache, workloads: link.Workloads,
-		clock: clock.RealClock{}, publish: link.Publish, changed: make(chan struct{}, 1),
+		clock: clock.RealClock{}, publish: link.PublishNodeSummary, changed: make(chan struct{}, 1),
 	}
-	link.Run(s.run)
+	link.AddRunnable(s.run)
 	return nil
 }
 
@@ -48,11 +48,11 @@ func (s *capacityPublisher) run(ctx context.Context) error {
 		UpdateFunc: func(any, any) { s.enqueue() },
 		DeleteFunc: func(any) { s.enqueue() },
 	}
-	memberNodes, err := reduced.Informer(ctx, s.nodes, &corev1.Node{})
+	memberNodes, err := reduced.GetSharedInformer(ctx, s.nodes, &corev1.Node{})
 	if err != nil {
 		return err
 	}
-	workloads, err := reduced.Informer(ctx, s.workloads, &corev1.Pod{})
+	workloads, err := reduced.GetSharedInformer(ctx, s.workloads, &corev1.Pod{})
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *capacityPublisher) enqueue() {
 // publishChanges publishes the first sum immediately, and later sums when they differ, at most one
 // per publishPause.
 func (s *capacityPublisher) publishChanges(ctx context.Context, workloads toolscache.Indexer) error {
-	var last *member.NodeFacts
+	var last *member.NodeSummary
 	for {
 		select {
 		case <-ctx.Done():
@@ -98,10 +98,10 @@ func (s *capacityPublisher) publishChanges(ctx context.Context, workloads toolsc
 	}
 }
 
-func (s *capacityPublisher) sumFromCaches(ctx context.Context, others toolscache.Indexer) (member.NodeFacts, error) {
+func (s *capacityPublisher) sumFromCaches(ctx context.Context, others toolscache.Indexer) (member.NodeSummary, error) {
 	var list corev1.NodeList
 	if err := s.nodes.List(ctx, &list, index.ReadOnly); err != nil {
-		return member.NodeFacts{}, fmt.Errorf("list the member's nodes: %w", err)
+		return member.NodeSummary{}, fmt.Errorf("list the member's nodes: %w", err)
 	}
 	var workloads []*member.Workload
 	for _, obj := range others.List() {

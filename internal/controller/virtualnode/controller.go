@@ -48,15 +48,15 @@ const (
 	// shorter than the 50 s of later versions.
 	DefaultGrace = 40 * time.Second
 
-	// podNodeName is the field selector of Pods bound to a node. The API server supports it,
+	// podNodeNameField is the field selector of Pods bound to a node. The API server supports it,
 	// but the caches have no index with this name.
-	podNodeName = "spec.nodeName"
+	podNodeNameField = "spec.nodeName"
 )
 
 // Fleet returns the state of members.
 type Fleet interface {
-	State(name string) (fleet.State, bool)
-	Source() source.Source
+	MemberState(name string) (fleet.State, bool)
+	StateChangeSource() source.Source
 }
 
 // Reconciler manages the virtual nodes and their CSINodes.
@@ -82,14 +82,14 @@ type Reconciler struct {
 	// this sooner.
 	Recheck time.Duration
 
-	host *guarded.Root // writes CSINodes, which count for no member
+	host *guarded.HostWriter // writes CSINodes, which count for no member
 
 	mu sync.Mutex
 	// awaySince maps a registration to the time when its member was first observed as away.
 	awaySince map[string]time.Time
-	// waiting maps registrations to the name of the Node that they wait for. They wait until
+	// awaitedNodes maps registrations to the name of the Node that they wait for. They wait until
 	// the Pods on it are gone, or until the name is free.
-	waiting map[string]string
+	awaitedNodes map[string]string
 	// reported maps registrations to the UID of the Node in their last event.
 	reported map[string]types.UID
 }
@@ -104,41 +104,41 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.init()
-	r.host = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	r.setDefaults()
+	r.host = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&v1alpha1.ClusterRegistration{}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
-		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Changed())).
-		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.ofCSIDriver), builder.WithPredicates(route.Concerning(route.Of(nodes.ReadsCSINodes)))).
-		WatchesRawSource(r.Fleet.Source()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToRegistrations)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.podToRegistrations)).
+		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.nodeToRegistrations), builder.WithPredicates(route.ChangedPredicate())).
+		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.ofCSIDriver), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(nodes.SchedulerReadsCSINodes)))).
+		WatchesRawSource(r.Fleet.StateChangeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.Reconciler(r))
+		Complete(settling.WrapReconciler(r))
 }
 
-func (r *Reconciler) init() {
+func (r *Reconciler) setDefaults() {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
 	if r.Grace == 0 {
 		r.Grace = DefaultGrace
 	}
-	r.awaySince, r.waiting, r.reported = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
+	r.awaySince, r.awaitedNodes, r.reported = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
 }
 
 // Reconcile reconciles the Node of one registration, and the Node's CSINode. A failure of one does not delay the other.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.Name)
+	o, err := r.observeNode(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	d := decideNode(o)
-	r.remember(request.Name, o, d)
-	err = r.act(ctx, request.Name, o, d.do)
+	r.recordDecision(request.Name, o, d)
+	err = r.executeAction(ctx, request.Name, o, d.do)
 	if o.registration == nil {
-		results.Forget(request.Name) // the metrics may have been deleted before this write
+		results.DeleteWriteMetrics(request.Name) // the metrics may have been deleted before this write
 	}
 	again := d.again
 	if _, removed := d.do.(removeNode); !removed && o.isNodeOf(request.Name) {
@@ -147,7 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			ctrl.LoggerFrom(ctx).Error(csiNodeErr, "could not reconcile the CSINode of a virtual node", "cluster", request.Name, "node", o.node.Name)
 			recheck, csiNodeErr = r.Recheck, nil
 		}
-		again, err = route.Sooner(again, recheck), errors.Join(err, csiNodeErr)
+		again, err = route.SoonerDelay(again, recheck), errors.Join(err, csiNodeErr)
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -155,14 +155,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-func (r *Reconciler) observe(ctx context.Context, name string) (observed, error) {
+func (r *Reconciler) observeNode(ctx context.Context, name string) (observed, error) {
 	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, port: r.Port, grace: r.Grace, recheck: r.Recheck}
-	o.state, o.known = r.Fleet.State(name)
+	o.state, o.knownToFleet = r.Fleet.MemberState(name)
 
 	var err error
-	o.registration, err = index.Find[v1alpha1.ClusterRegistration](ctx, r.Client, index.Named(name))
+	o.registration, err = index.FindObject[v1alpha1.ClusterRegistration](ctx, r.Client, index.ClusterScopedKey(name))
 	if err == nil && o.registration == nil { // the cache may lack an object that exists
-		o.registration, err = index.Find[v1alpha1.ClusterRegistration](ctx, r.Live, index.Named(name))
+		o.registration, err = index.FindObject[v1alpha1.ClusterRegistration](ctx, r.Live, index.ClusterScopedKey(name))
 	}
 	switch {
 	case err != nil:
@@ -170,18 +170,18 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	case o.registration == nil:
 		o.node, err = r.nodeOfGoneRegistration(ctx, name)
 	default:
-		o.node, err = r.nodeOf(ctx, o.registration)
+		o.node, err = r.findNodeOf(ctx, o.registration)
 	}
 	if err != nil {
 		return o, err
 	}
 	node := ""
-	if o.leaving() {
+	if o.registrationLeaving() {
 		node = o.nodeName()
 	}
 	r.waitForNode(name, node) // before the Pods are counted, so that no deletion is missed
 	if node != "" {
-		if o.pods, err = r.countPodsOn(ctx, node, o.registration == nil, o.state.Removed); err != nil {
+		if o.pods, err = r.countPodsOn(ctx, node, o.registration == nil, o.state.LinkRemoved); err != nil {
 			return o, err
 		}
 	}
@@ -189,13 +189,13 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	return o, nil
 }
 
-// nodeOf returns the Node with a registration's node name, even if it is foreign. If the
-// cache does not have it, nodeOf reads it live, because the cache may be stale or limited to
+// findNodeOf returns the Node with a registration's node name, even if it is foreign. If the
+// cache does not have it, findNodeOf reads it live, because the cache may be stale or limited to
 // Xylem's Nodes.
-func (r *Reconciler) nodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
-	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+func (r *Reconciler) findNodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
+	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(cr.NodeName()))
 	if err == nil && node == nil && cr.Status.ClusterID != "" {
-		return index.Find[corev1.Node](ctx, r.Live, index.Named(cr.NodeName()))
+		return index.FindObject[corev1.Node](ctx, r.Live, index.ClusterScopedKey(cr.NodeName()))
 	}
 	return node, err
 }
@@ -221,55 +221,55 @@ func (r *Reconciler) nodeOfGoneRegistration(ctx context.Context, registration st
 func (r *Reconciler) countPodsOn(ctx context.Context, node string, gone, ended bool) (int, error) {
 	var list corev1.PodList
 	count := 0
-	if err := index.Pages(ctx, r.Live, &list, func() {
+	if err := index.ListPages(ctx, r.Live, &list, func() {
 		for i := range list.Items {
 			pod := &list.Items[i]
-			if podspec.IsDaemonSetPod(pod) || (gone || ended) && podstatus.FinalizersRemain(pod) || ended && !podstatus.HadLeaf(pod) {
+			if podspec.IsDaemonSetPod(pod) || (gone || ended) && podstatus.OnlyFinalizersRemain(pod) || ended && !podstatus.HadLeafPod(pod) {
 				continue
 			}
 			count++
 		}
-	}, client.MatchingFields{podNodeName: node}); err != nil {
+	}, client.MatchingFields{podNodeNameField: node}); err != nil {
 		return 0, fmt.Errorf("list the Pods bound to node %s: %w", node, err)
 	}
 	return count, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, name string, o observed, do nodeAction) error {
-	host := guarded.NewRoot(r.Client, name, guarded.HostOnly{})
+func (r *Reconciler) executeAction(ctx context.Context, name string, o observed, do nodeAction) error {
+	host := guarded.NewHostWriter(r.Client, name, guarded.HostOnlyGuard{})
 	log := ctrl.LoggerFrom(ctx).WithValues("cluster", name)
 	switch do := do.(type) {
 	case nil:
 	case createNode:
 		log.Info("creating the virtual node", "node", do.node.Name)
-		return host.Create(ctx, actor, do.node)
+		return host.CreateOwned(ctx, actor, do.node)
 	case patchNode:
-		return host.Patch(ctx, actor, o.node, do.after)
+		return host.PatchOwned(ctx, actor, o.node, do.after)
 	case patchNodeStatus:
 		return host.PatchNodeStatus(ctx, actor, o.node, do.after)
 	case removeNode:
 		log.Info("deleting the virtual node: no Pods are bound to it", "node", o.node.Name)
-		return client.IgnoreNotFound(host.Delete(ctx, o.node))
+		return client.IgnoreNotFound(host.DeleteOwned(ctx, o.node))
 	}
 	return nil
 }
 
-// remember stores what ofNode and ofPod need to enqueue the registration, and emits an event
+// recordDecision stores what nodeToRegistrations and podToRegistrations need to enqueue the registration, and emits an event
 // once for each problem.
-func (r *Reconciler) remember(name string, o observed, d decision) {
+func (r *Reconciler) recordDecision(name string, o observed, d decision) {
 	if o.registration == nil && o.node == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.awaySince, name)
-		delete(r.waiting, name)
+		delete(r.awaitedNodes, name)
 		delete(r.reported, name)
 		return
 	}
-	if d.taken {
+	if d.nameTaken {
 		r.waitForNode(name, o.node.Name)
 	}
 	var about types.UID
-	if d.taken || o.registration == nil {
+	if d.nameTaken || o.registration == nil {
 		about = o.node.UID
 	}
 	r.mu.Lock()
@@ -278,7 +278,7 @@ func (r *Reconciler) remember(name string, o observed, d decision) {
 	r.mu.Unlock()
 	switch {
 	case already || about == "":
-	case d.taken:
+	case d.nameTaken:
 		reportNameTaken(r.Recorder, o.registration, o.node)
 	default:
 		reportRegistrationGone(r.Recorder, o.node, name, o.pods)
@@ -305,23 +305,23 @@ func (r *Reconciler) waitForNode(name, node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if node == "" {
-		delete(r.waiting, name)
+		delete(r.awaitedNodes, name)
 		return
 	}
-	r.waiting[name] = node
+	r.awaitedNodes[name] = node
 }
 
-// ofNode enqueues the registration of a Node or its CSINode, and those that wait for the Node to be deleted.
-func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.Request {
+// nodeToRegistrations enqueues the registration of a Node or its CSINode, and those that wait for the Node to be deleted.
+func (r *Reconciler) nodeToRegistrations(_ context.Context, node client.Object) []reconcile.Request {
 	requests := r.registrationsWaitingFor(node.GetName())
 	if name := node.GetLabels()[v1alpha1.LabelCluster]; name != "" {
-		requests = append(requests, requestFor(name))
+		requests = append(requests, requestForDriver(name))
 	}
 	return requests
 }
 
-// ofPod enqueues the registrations that wait for Pods on a Pod's node.
-func (r *Reconciler) ofPod(_ context.Context, obj client.Object) []reconcile.Request {
+// podToRegistrations enqueues the registrations that wait for Pods on a Pod's node.
+func (r *Reconciler) podToRegistrations(_ context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {
 		return nil
@@ -333,9 +333,9 @@ func (r *Reconciler) registrationsWaitingFor(node string) []reconcile.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var requests []reconcile.Request
-	for name, awaited := range r.waiting {
+	for name, awaited := range r.awaitedNodes {
 		if awaited == node {
-			requests = append(requests, requestFor(name))
+			requests = append(requests, requestForDriver(name))
 		}
 	}
 	return requests
@@ -347,17 +347,17 @@ func (r *Reconciler) ofCSIDriver(ctx context.Context, driver client.Object) []re
 	if driver.GetName() != v1alpha1.ProvisionerName {
 		return nil
 	}
-	list, err := registered.VirtualNodes(ctx, r.Client)
+	list, err := registered.ListVirtualNodes(ctx, r.Client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not list the virtual nodes")
 	}
 	var requests []reconcile.Request
 	for i := range list {
-		requests = append(requests, requestFor(list[i].Labels[v1alpha1.LabelCluster]))
+		requests = append(requests, requestForDriver(list[i].Labels[v1alpha1.LabelCluster]))
 	}
 	return requests
 }
 
-func requestFor(name string) reconcile.Request {
+func requestForDriver(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }

@@ -45,7 +45,7 @@ type DriverReconciler struct {
 	// Recorder emits events on the CSIDriver.
 	Recorder events.EventRecorder
 
-	host *guarded.Root
+	host *guarded.HostWriter
 }
 
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,verbs=list;watch;create
@@ -57,15 +57,15 @@ type DriverReconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *DriverReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.host = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	r.host = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(DriverName).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(sameDriver)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(allDrivers)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allDrivers), builder.WithPredicates(route.OfVirtualNodes(), route.Concerning(route.Relabelled))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allDrivers), builder.WithPredicates(route.VirtualNodePredicate(), route.ConcernsPredicate(route.LabelsChanged))).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(driverWithRules), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(enqueueDriversAtStart)).
-		Complete(settling.Reconciler(r))
+		Complete(settling.WrapReconciler(r))
 }
 
 // enqueueDriversAtStart enqueues the requests at startup, even if the objects do not exist.
@@ -77,29 +77,29 @@ func enqueueDriversAtStart(ctx context.Context, queue workqueue.TypedRateLimitin
 }
 
 func sameDriver(_ context.Context, driver client.Object) []reconcile.Request {
-	if !slices.Contains(nodes.Drivers(), driver.GetName()) {
+	if !slices.Contains(nodes.DriverNames(), driver.GetName()) {
 		return nil
 	}
-	return []reconcile.Request{requestFor(driver.GetName())}
+	return []reconcile.Request{requestForDriver(driver.GetName())}
 }
 
 // driverWithRules enqueues the CSIDriver of Xylem's classes, which has the rules for namespaces.
 func driverWithRules(context.Context, client.Object) []reconcile.Request {
-	return []reconcile.Request{requestFor(v1alpha1.ProvisionerName)}
+	return []reconcile.Request{requestForDriver(v1alpha1.ProvisionerName)}
 }
 
 // allDrivers enqueues both CSIDrivers, because each depends on the CSINodes of all virtual nodes.
 func allDrivers(context.Context, client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, name := range nodes.Drivers() {
-		requests = append(requests, requestFor(name))
+	for _, name := range nodes.DriverNames() {
+		requests = append(requests, requestForDriver(name))
 	}
 	return requests
 }
 
 // Reconcile creates, patches or deletes one object as needed.
 func (r *DriverReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	driver, err := index.Find[storagev1.CSIDriver](ctx, r.Client, request.NamespacedName)
+	driver, err := index.FindObject[storagev1.CSIDriver](ctx, r.Client, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -119,13 +119,13 @@ func (r *DriverReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	switch d.do {
 	case keepDriver:
 	case createDriver:
-		err = r.host.Create(ctx, driverActor, d.after)
+		err = r.host.CreateOwned(ctx, driverActor, d.after)
 	case patchDriver:
-		err = r.host.Patch(ctx, driverActor, driver, d.after)
+		err = r.host.PatchOwned(ctx, driverActor, driver, d.after)
 	case adjustDriver:
 		err = r.host.AdjustCSIDriver(ctx, driverActor, driver, d.after)
 	case removeDriver:
-		err = r.host.Delete(ctx, driver)
+		err = r.host.DeleteOwned(ctx, driver)
 	case reportDriver:
 		return reconcile.Result{RequeueAfter: reportDriverAgain}, r.report(ctx, driver, d)
 	}
@@ -159,13 +159,13 @@ func (r *DriverReconciler) publishedRules(ctx context.Context) (string, error) {
 // csiNodesComplete reports whether every virtual node has a CSINode that names the drivers. The scheduler
 // would not place Pods with volumes on a virtual node without such a CSINode.
 func (r *DriverReconciler) csiNodesComplete(ctx context.Context) (bool, error) {
-	virtual, err := registered.VirtualNodes(ctx, r.Client)
+	virtual, err := registered.ListVirtualNodes(ctx, r.Client)
 	if err != nil {
 		return false, err
 	}
 	for i := range virtual {
-		csiNode, err := index.Find[storagev1.CSINode](ctx, r.Client, index.Named(virtual[i].Name))
-		if err != nil || csiNode == nil || !nodes.NamesDrivers(csiNode) {
+		csiNode, err := index.FindObject[storagev1.CSINode](ctx, r.Client, index.ClusterScopedKey(virtual[i].Name))
+		if err != nil || csiNode == nil || !nodes.CSINodeNamesAllDrivers(csiNode) {
 			return false, err
 		}
 	}

@@ -35,16 +35,16 @@ func (r *Reconciler) reconcileCSINode(ctx context.Context, node *corev1.Node, un
 	switch {
 	case d.after == nil:
 	case csiNode == nil:
-		err = r.host.Create(ctx, csiNodeActor, d.after)
+		err = r.host.CreateOwned(ctx, csiNodeActor, d.after)
 	default:
-		err = r.host.Patch(ctx, csiNodeActor, csiNode, d.after)
+		err = r.host.PatchOwned(ctx, csiNodeActor, csiNode, d.after)
 	}
 	switch {
-	case report.Rejected(err):
+	case report.IsRejectedWrite(err):
 		ctrl.LoggerFrom(ctx).Error(err, "the host's API server does not let Xylem write a CSINode", "node", node.Name)
 		d.problem = csiNodeNotWritten(node.Name, err)
 	case apierrors.IsAlreadyExists(err):
-		return 0, settling.Unseen(err)
+		return 0, settling.NewUnseenError(err)
 	case err != nil:
 		return 0, err
 	}
@@ -59,9 +59,9 @@ func (r *Reconciler) reconcileCSINode(ctx context.Context, node *corev1.Node, un
 
 // csiNodeOf returns the CSINode with a Node's name, even if it is foreign, or nil. The cache lacks foreign CSINodes.
 func (r *Reconciler) csiNodeOf(ctx context.Context, node string) (*storagev1.CSINode, error) {
-	csiNode, err := index.Find[storagev1.CSINode](ctx, r.Client, index.Named(node))
+	csiNode, err := index.FindObject[storagev1.CSINode](ctx, r.Client, index.ClusterScopedKey(node))
 	if err == nil && csiNode == nil {
-		return index.Find[storagev1.CSINode](ctx, r.Live, index.Named(node))
+		return index.FindObject[storagev1.CSINode](ctx, r.Live, index.ClusterScopedKey(node))
 	}
 	return csiNode, err
 }
@@ -69,18 +69,18 @@ func (r *Reconciler) csiNodeOf(ctx context.Context, node string) (*storagev1.CSI
 // reportCSINode sets or removes the Node's condition, and emits an event if the problem is new. Unless the host's
 // scheduler may check CSINodes, there is no problem.
 func (r *Reconciler) reportCSINode(ctx context.Context, node *corev1.Node, problem *csiNodeProblem) error {
-	driver, err := index.Find[storagev1.CSIDriver](ctx, r.Client, index.Named(v1alpha1.ProvisionerName))
+	driver, err := index.FindObject[storagev1.CSIDriver](ctx, r.Client, index.ClusterScopedKey(v1alpha1.ProvisionerName))
 	if err != nil {
 		return err
 	}
-	if !nodes.ReadsCSINodes(driver) {
+	if !nodes.SchedulerReadsCSINodes(driver) {
 		problem = nil
 	}
 	after := withCSINodeCondition(node, problem, metav1.NewTime(r.Clock.Now()))
 	if after == nil {
 		return nil
 	}
-	before := nodes.Condition(node, v1alpha1.NodeCSINode)
+	before := nodes.FindCondition(node, v1alpha1.NodeCSINode)
 	if err := r.host.PatchNodeStatus(ctx, csiNodeActor, node, after); err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func withXylemEntries(csiNode *storagev1.CSINode, node *corev1.Node) *storagev1.
 		others := slices.DeleteFunc(csiNode.OwnerReferences, func(is metav1.OwnerReference) bool { return is.Kind == owner.Kind })
 		csiNode.OwnerReferences = append(others, owner)
 	}
-	for _, driver := range nodes.Drivers() {
-		if !nodes.NamesDriver(csiNode, driver) {
+	for _, driver := range nodes.DriverNames() {
+		if !nodes.CSINodeNamesDriver(csiNode, driver) {
 			csiNode.Spec.Drivers = append(csiNode.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: node.Name})
 		}
 	}
@@ -147,7 +147,7 @@ func csiNodeNotWritten(node string, err error) *csiNodeProblem {
 // withCSINodeCondition returns the Node with a condition that reports the problem, or without this
 // condition if p is nil. It returns nil if nothing changes.
 func withCSINodeCondition(node *corev1.Node, p *csiNodeProblem, now metav1.Time) *corev1.Node {
-	is := nodes.Condition(node, v1alpha1.NodeCSINode)
+	is := nodes.FindCondition(node, v1alpha1.NodeCSINode)
 	if p == nil && is == nil {
 		return nil
 	}
@@ -157,7 +157,7 @@ func withCSINodeCondition(node *corev1.Node, p *csiNodeProblem, now metav1.Time)
 		return after
 	}
 	nodes.SetCondition(after, corev1.NodeCondition{Type: v1alpha1.NodeCSINode, Status: corev1.ConditionFalse, Reason: p.reason, Message: p.message}, now)
-	if is != nil && *is == *nodes.Condition(after, v1alpha1.NodeCSINode) {
+	if is != nil && *is == *nodes.FindCondition(after, v1alpha1.NodeCSINode) {
 		return nil
 	}
 	return after

@@ -120,7 +120,7 @@ func TestWithCSINodeCondition(t *testing.T) {
 			if after == nil {
 				return
 			}
-			got := nodes.Condition(after, v1alpha1.NodeCSINode)
+			got := nodes.FindCondition(after, v1alpha1.NodeCSINode)
 			if (got != nil) != (tc.problem != nil) {
 				t.Fatalf("condition is %v, want a condition: %t", got, tc.problem != nil)
 			}

@@ -23,7 +23,7 @@ type observed struct {
 	// only if the registration is leaving.
 	pods  int
 	state fleet.State
-	known bool // whether the fleet has the registration
+	knownToFleet bool // whether the fleet has the registration
 	// awaySince is when the member was first observed as away, or zero.
 	awaySince time.Time
 	grace     time.Duration
@@ -33,14 +33,14 @@ type observed struct {
 	port      int32
 }
 
-// leaving reports whether the Node must be deleted when no Pods are bound to it.
-func (o observed) leaving() bool {
+// registrationLeaving reports whether the Node must be deleted when no Pods are bound to it.
+func (o observed) registrationLeaving() bool {
 	return o.registration == nil || o.registration.DeletionTimestamp != nil
 }
 
-// named reports whether the Node represents this registration, not a later one of the same
+// nodeNamesRegistration reports whether the Node represents this registration, not a later one of the same
 // cluster.
-func (o observed) named() bool {
+func (o observed) nodeNamesRegistration() bool {
 	return o.registration == nil || o.node.Labels[v1alpha1.LabelCluster] == o.registration.Name
 }
 
@@ -60,9 +60,9 @@ func (o observed) nodeName() string {
 	return ""
 }
 
-// clusterID returns the cluster ID that the Node represents. It is the recorded one, because
+// nodeClusterID returns the cluster ID that the Node represents. It is the recorded one, because
 // the cluster that the connection found may have been rejected.
-func (o observed) clusterID() string {
+func (o observed) nodeClusterID() string {
 	if o.registration == nil {
 		return o.node.Labels[v1alpha1.LabelClusterID]
 	}
@@ -73,7 +73,7 @@ func (o observed) clusterID() string {
 type decision struct {
 	do    nodeAction // nil means that nothing is done
 	again time.Duration
-	taken bool // another Node has the name
+	nameTaken bool // another Node has the name
 }
 
 // nodeAction is one of the types below.
@@ -97,15 +97,15 @@ func decideNode(o observed) decision {
 		return decision{}
 	case o.registration != nil && o.registration.Status.ClusterID == "":
 		return decision{} // the member's identity is not recorded yet
-	case nodes.Taken(o.node, o.clusterID()):
-		return decision{taken: !o.leaving(), again: recheckOfTakenName(o)}
-	case o.leaving() && (o.node == nil && o.pods == 0 || o.node != nil && !o.named()):
+	case nodes.NameTaken(o.node, o.nodeClusterID()):
+		return decision{nameTaken: !o.registrationLeaving(), again: recheckOfTakenName(o)}
+	case o.registrationLeaving() && (o.node == nil && o.pods == 0 || o.node != nil && !o.nodeNamesRegistration()):
 		return decision{}
-	case o.leaving() && o.node != nil && o.pods == 0 && cordoned(o):
+	case o.registrationLeaving() && o.node != nil && o.pods == 0 && cordonedIfNeeded(o):
 		return decision{do: removeNode{}}
 	case o.node == nil:
-		node := newNode(o)
-		_, again := setStatus(node, o)
+		node := newVirtualNode(o)
+		_, again := setNodeStatus(node, o)
 		return decision{do: createNode{node}, again: again}
 	}
 	after := o.node.DeepCopy()
@@ -113,7 +113,7 @@ func decideNode(o observed) decision {
 	if !equality.Semantic.DeepEqual(o.node, after) {
 		return decision{do: patchNode{after}} // the watch enqueues the registration again for the status
 	}
-	changed, again := setStatus(after, o)
+	changed, again := setNodeStatus(after, o)
 	if changed {
 		return decision{do: patchNodeStatus{after}, again: again}
 	}
@@ -121,15 +121,15 @@ func decideNode(o observed) decision {
 }
 
 func recheckOfTakenName(o observed) time.Duration {
-	if o.leaving() {
+	if o.registrationLeaving() {
 		return 0
 	}
 	return o.recheck
 }
 
-// cordoned reports whether the Node is cordoned, as it must be before it is deleted. The Node
+// cordonedIfNeeded reports whether the Node is cordoned, as it must be before it is deleted. The Node
 // of a registration that is gone needs no cordon.
-func cordoned(o observed) bool { return o.registration == nil || o.node.Spec.Unschedulable }
+func cordonedIfNeeded(o observed) bool { return o.registration == nil || o.node.Spec.Unschedulable }
 
 // memberVerdict reports whether the host's Pods can run in a member.
 type memberVerdict struct {
@@ -146,22 +146,22 @@ func judgeMember(o observed) memberVerdict {
 	}
 	s := o.state
 	switch {
-	case o.known && !s.Connected && s.Problem != nil:
+	case o.knownToFleet && !s.Connected && s.Problem != nil:
 		return memberVerdict{reason: s.Problem.Reason, message: s.Problem.Message, passing: mayPassWithoutAction(s.Problem.Reason)}
-	case !o.known, !s.Connected, s.Identity.ClusterID != o.registration.Status.ClusterID:
+	case !o.knownToFleet, !s.Connected, s.Identity.ClusterID != o.registration.Status.ClusterID:
 		return memberVerdict{reason: v1alpha1.ReasonConnecting, message: "Xylem is connecting to the member", passing: true}
-	case !s.Synced, s.Node == nil:
+	case !s.Synced, s.NodeSummary == nil:
 		return memberVerdict{reason: v1alpha1.ReasonSyncing, message: "Xylem is reading the member's objects", passing: true}
-	case s.Node.Ready == 0:
+	case s.NodeSummary.Ready == 0:
 		return memberVerdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check the nodes of the member"}
-	case s.Node.Nodes == 0:
+	case s.NodeSummary.Nodes == 0:
 		// The Node stays Ready, because the host would otherwise evict its Pods, and in a single
 		// cluster, a cordon does not evict Pods. The Node has no capacity, so no new Pods are bound
 		// to it.
 		return memberVerdict{ready: true, reason: v1alpha1.ReasonNoUsableNodes, message: fmt.Sprintf(
-			"the member is connected, but accepts no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.Node.Ready)}
+			"the member is connected, but accepts no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.NodeSummary.Ready)}
 	}
-	return memberVerdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected; its Ready nodes: %d", s.Node.Nodes)}
+	return memberVerdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected; its Ready nodes: %d", s.NodeSummary.Nodes)}
 }
 
 func mayPassWithoutAction(reason string) bool {

@@ -36,8 +36,8 @@ func deleting(r *v1alpha1.ClusterRegistration) {
 	r.DeletionTimestamp = &metav1.Time{Time: start}
 }
 
-func facts() *member.NodeFacts {
-	return &member.NodeFacts{
+func facts() *member.NodeSummary {
+	return &member.NodeSummary{
 		Capacity:     corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("110")},
 		Allocatable:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("6"), corev1.ResourcePods: resource.MustParse("100")},
 		Architecture: "amd64", OperatingSystem: "linux", Nodes: 2, Ready: 2,
@@ -45,14 +45,14 @@ func facts() *member.NodeFacts {
 }
 
 func linked() fleet.State {
-	return fleet.State{Connected: true, Synced: true, Identity: member.Identity{ClusterID: clusterID, Version: "v1.36.3"}, Node: facts()}
+	return fleet.State{Connected: true, Synced: true, Identity: member.Identity{ClusterID: clusterID, Version: "v1.36.3"}, NodeSummary: facts()}
 }
 
 // recheck is the interval of checks for a free name.
 const recheck = time.Minute
 
 func seen(change ...func(*observed)) observed {
-	o := observed{registration: registration(), state: linked(), known: true, grace: DefaultGrace, recheck: recheck, now: metav1.NewTime(start)}
+	o := observed{registration: registration(), state: linked(), knownToFleet: true, grace: DefaultGrace, recheck: recheck, now: metav1.NewTime(start)}
 	for _, c := range change {
 		c(&o)
 	}
@@ -75,7 +75,7 @@ func standing(t *testing.T, change ...func(*corev1.Node)) *corev1.Node {
 func away(reason string) func(*observed) {
 	return func(o *observed) {
 		o.state.Connected, o.state.Synced = false, false
-		o.state.Problem = &access.Problem{Reason: reason, Message: "it is away"}
+		o.state.Problem = &access.ConnectionProblem{Reason: reason, Message: "it is away"}
 		o.awaySince = o.now.Time
 	}
 }
@@ -90,7 +90,7 @@ func tainted(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, awayTaint) 
 func isAway(n *corev1.Node) {
 	o := seen(away(v1alpha1.ReasonUnreachable))
 	o.awaySince = start.Add(-DefaultGrace)
-	setReady(n, o)
+	setReadyConditions(n, o)
 }
 
 func TestDecide(t *testing.T) {
@@ -129,7 +129,7 @@ func TestDecide(t *testing.T) {
 			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}), want: "nothing"},
 		"Kubernetes set Ready to Unknown": {observed: seen(func(o *observed) {
-			o.node = standing(t, func(n *corev1.Node) { nodes.Ready(n).Status = corev1.ConditionUnknown })
+			o.node = standing(t, func(n *corev1.Node) { nodes.FindReadyCondition(n).Status = corev1.ConditionUnknown })
 		}), want: "status Ready=True"},
 		"away for less than the grace period": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) { o.node = ready }),
 			want: "nothing", again: DefaultGrace},
@@ -143,19 +143,19 @@ func TestDecide(t *testing.T) {
 			o.node, o.now = standing(t, evicts), metav1.NewTime(start.Add(DefaultGrace))
 		}), want: "status Ready=False away"},
 		"away and tainted, and the manager has just started": {observed: seen(func(o *observed) {
-			o.node, o.state, o.known, o.awaySince = standing(t, tainted, isAway), fleet.State{}, false, start
+			o.node, o.state, o.knownToFleet, o.awaySince = standing(t, tainted, isAway), fleet.State{}, false, start
 		}), want: "status Ready=True away tainted"},
 		"connected again, and still tainted":     {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
 		"connected again, and no longer tainted": {observed: seen(func(o *observed) { o.node = standing(t, isAway) }), want: "status Ready=True"},
 		"away permanently":                       {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "patch tainted"},
 		"the manager has just started": {observed: seen(func(o *observed) {
-			o.node, o.state, o.known, o.awaySince = ready, fleet.State{}, false, start
+			o.node, o.state, o.knownToFleet, o.awaySince = ready, fleet.State{}, false, start
 		}), want: "nothing", again: DefaultGrace},
 		"connected through an earlier registration's link": {observed: seen(func(o *observed) {
 			o.node, o.state.Identity.ClusterID, o.awaySince = ready, "else", start
 		}), want: "nothing", again: DefaultGrace},
-		"no ready node in the member":                   {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "patch tainted"},
-		"all of the member's nodes are cordoned":        {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
+		"no ready node in the member":                   {observed: seen(func(o *observed) { o.node, o.state.NodeSummary.Nodes, o.state.NodeSummary.Ready = ready, 0, 0 }), want: "patch tainted"},
+		"all of the member's nodes are cordoned":        {observed: seen(func(o *observed) { o.node, o.state.NodeSummary.Nodes = ready, 0 }), want: "status Ready=True"},
 		"deregistering, and the Node was never created": {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
 		"deregistering, and somebody deleted the Node to which Pods are bound (I2)": {observed: seen(func(o *observed) {
 			o.registration, o.pods = registration(deleting), 1
@@ -198,8 +198,8 @@ func TestDecide(t *testing.T) {
 			if diff := cmp.Diff(tc.want, describe(d.do)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
-			if d.again != tc.again || d.taken != tc.taken {
-				t.Errorf("the next check is after %s, taken %t; want %s, %t", d.again, d.taken, tc.again, tc.taken)
+			if d.again != tc.again || d.nameTaken != tc.taken {
+				t.Errorf("the next check is after %s, taken %t; want %s, %t", d.again, d.nameTaken, tc.again, tc.taken)
 			}
 			if diff := cmp.Diff(before, tc.observed.node); diff != "" {
 				t.Errorf("decide changed the observed Node:\n%s", diff)
@@ -216,8 +216,8 @@ func describe(do nodeAction) string {
 		return ""
 	}
 	readiness := func(n *corev1.Node) string {
-		is := fmt.Sprintf("Ready=%s", nodes.Ready(n).Status)
-		if nodes.Away(n) {
+		is := fmt.Sprintf("Ready=%s", nodes.FindReadyCondition(n).Status)
+		if nodes.MemberAway(n) {
 			is += " away"
 		}
 		return is + taints(n)
@@ -269,7 +269,7 @@ func TestLabelsFollowTheRegistration(t *testing.T) {
 	asking := func(labels map[string]string) observed {
 		return seen(func(o *observed) { o.registration.Spec.Node.Labels = labels })
 	}
-	node := newNode(asking(map[string]string{"a": "1", "b": "2"}))
+	node := newVirtualNode(asking(map[string]string{"a": "1", "b": "2"}))
 	node.Labels["admin"] = "x"
 	setMetadata(node, asking(map[string]string{"b": "3", v1alpha1.LabelVirtualNode: "no"}))
 	want := map[string]string{
@@ -304,7 +304,7 @@ func TestBackendsFollowTheRegistration(t *testing.T) {
 		}
 		return found
 	}
-	node := newNode(sharing("archive", "filer"))
+	node := newVirtualNode(sharing("archive", "filer"))
 	for _, step := range []struct {
 		name string
 		seen observed
@@ -327,43 +327,43 @@ func TestCapacityIsOverriddenByResource(t *testing.T) {
 	o := seen(func(o *observed) {
 		o.registration.Spec.Node.Capacity = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}
 	})
-	node := newNode(o)
-	setStatus(node, o)
+	node := newVirtualNode(o)
+	setNodeStatus(node, o)
 	want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("6"), corev1.ResourcePods: resource.MustParse("7")}
 	if diff := cmp.Diff(want, node.Status.Allocatable); diff != "" {
 		t.Errorf("allocatable (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(facts(), o.state.Node); diff != "" {
+	if diff := cmp.Diff(facts(), o.state.NodeSummary); diff != "" {
 		t.Errorf("setStatus changed the member's facts:\n%s", diff)
 	}
 }
 
 func TestNoUsableNodes(t *testing.T) {
 	o := seen(func(o *observed) {
-		o.state.Node.Nodes = 0
-		o.state.Node.Capacity, o.state.Node.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}
+		o.state.NodeSummary.Nodes = 0
+		o.state.NodeSummary.Capacity, o.state.NodeSummary.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}
 	})
-	node := newNode(o)
-	setStatus(node, o)
-	if ready := nodes.Ready(node); ready.Status != corev1.ConditionTrue || ready.Reason != v1alpha1.ReasonNoUsableNodes {
+	node := newVirtualNode(o)
+	setNodeStatus(node, o)
+	if ready := nodes.FindReadyCondition(node); ready.Status != corev1.ConditionTrue || ready.Reason != v1alpha1.ReasonNoUsableNodes {
 		t.Errorf("Ready is %s (%s), want True (%s)", ready.Status, ready.Reason, v1alpha1.ReasonNoUsableNodes)
 	}
-	if !nodes.AcceptsNone(node) {
+	if !nodes.AcceptsNoPods(node) {
 		t.Error("the Node accepts Pods")
 	}
 	o.registration.Spec.Node.Capacity = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}
-	setStatus(node, o)
-	if nodes.AcceptsNone(node) {
+	setNodeStatus(node, o)
+	if nodes.AcceptsNoPods(node) {
 		t.Error("the Node accepts no Pods despite its declared capacity")
 	}
 }
 
 func TestUnchangedReasonIsNotReported(t *testing.T) {
 	o := seen(away(v1alpha1.ReasonUnreachable))
-	node := newNode(o)
-	setStatus(node, o)
-	o.state.Problem = &access.Problem{Reason: v1alpha1.ReasonUnreachable, Message: "read tcp 127.0.0.1:4711: reset"}
-	if changed, _ := setStatus(node, o); changed {
+	node := newVirtualNode(o)
+	setNodeStatus(node, o)
+	o.state.Problem = &access.ConnectionProblem{Reason: v1alpha1.ReasonUnreachable, Message: "read tcp 127.0.0.1:4711: reset"}
+	if changed, _ := setNodeStatus(node, o); changed {
 		t.Error("a new error message with the same reason changes the status")
 	}
 }

@@ -28,7 +28,7 @@
 // registered again under that name.
 //
 // The Pods of an away member are kept, unless the registration requests eviction
-// (spec.node.whenAway). The node lifecycle controller adds a NoExecute taint to every Node
+// (spec.node.awayPolicyOf). The node lifecycle controller adds a NoExecute taint to every Node
 // that is not Ready, and Kubernetes evicts the Pods there when their tolerations expire. A
 // Node cannot opt out of this. Xylem therefore keeps the Node Ready: the taint
 // xylem.io/member-away keeps new Pods off, the condition xylem.io/MemberAway reports the

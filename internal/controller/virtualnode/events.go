@@ -12,7 +12,7 @@ import (
 
 // reportNameTaken reports that another Node has the name of a registration's node.
 func reportNameTaken(recorder events.EventRecorder, registration *v1alpha1.ClusterRegistration, node *corev1.Node) {
-	recorder.Eventf(registration, node, corev1.EventTypeWarning, v1alpha1.ReasonNodeNameTaken, "MakeNode", "%s", nodes.TakenBy(node))
+	recorder.Eventf(registration, node, corev1.EventTypeWarning, v1alpha1.ReasonNodeNameTaken, "MakeNode", "%s", nodes.DescribeNameTaken(node))
 }
 
 // reportRegistrationGone reports that a Node's registration is gone while Pods are bound to the
@@ -20,7 +20,7 @@ func reportNameTaken(recorder events.EventRecorder, registration *v1alpha1.Clust
 func reportRegistrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
 	recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.ReasonRegistrationGone, "KeepNode",
 		"ClusterRegistration %q is gone, but the cluster was not deregistered, and the node still has Pods (%s). Register the cluster again under that name, or delete the Pods: Xylem then deletes the node",
-		registration, text.Count(pods, "Pod"))
+		registration, text.CountNoun(pods, "Pod"))
 }
 
 // reportForeignDriver emits an event on a foreign CSIDriver that differs from what Xylem needs.

@@ -62,8 +62,8 @@ type Heartbeat struct {
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 
-	// known maps the name of each Node to its Lease as last read or written.
-	known sync.Map
+	// knownLeases maps the name of each Node to its Lease as last read or written.
+	knownLeases sync.Map
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -99,23 +99,23 @@ func becomesVirtualNode() predicate.Predicate {
 
 // Reconcile renews one Node's Lease and schedules the next check.
 func (h *Heartbeat) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	node, err := index.Find[corev1.Node](ctx, h.Cache, request.NamespacedName)
+	node, err := index.FindObject[corev1.Node](ctx, h.Cache, request.NamespacedName)
 	if err != nil || node == nil || !nodes.IsVirtual(node) {
-		h.known.Delete(request.Name)
+		h.knownLeases.Delete(request.Name)
 		return reconcile.Result{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
 	lease, err := h.renewLease(ctx, node)
 	if err != nil {
-		h.known.Delete(node.Name)
+		h.knownLeases.Delete(node.Name)
 		// On a conflict, another replica was faster.
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !errors.Is(ctx.Err(), context.Canceled) {
 			ctrl.LoggerFrom(ctx).Error(err, "could not renew the Lease of a virtual node", "node", node.Name)
 		}
 		return reconcile.Result{RequeueAfter: renewRetry}, nil
 	}
-	h.known.Store(node.Name, lease)
+	h.knownLeases.Store(node.Name, lease)
 	return reconcile.Result{RequeueAfter: timeToNextRenewal(h.Clock.Now(), h.Identity, node.Name)}, nil
 }
 
@@ -124,15 +124,15 @@ func (h *Heartbeat) Reconcile(ctx context.Context, request reconcile.Request) (r
 func (h *Heartbeat) renewLease(ctx context.Context, node *corev1.Node) (*coordinationv1.Lease, error) {
 	// Each call has its own writer, because a writer allows only a few writes at a time. Do not count
 	// this write in a member's metrics: a replica that is not the leader would never delete them.
-	host := guarded.NewRoot(h.Live, "", guarded.HostOnly{})
-	value, _ := h.known.Load(node.Name)
+	host := guarded.NewHostWriter(h.Live, "", guarded.HostOnlyGuard{})
+	value, _ := h.knownLeases.Load(node.Name)
 	known, _ := value.(*coordinationv1.Lease)
 	// Read another replica's Lease before renewing it. Renew this replica's own Lease without
 	// reading it first.
 	if !leaseHeldBy(known, h.Identity) || !leaseOwnedBy(known, node) {
 		var err error
 		key := client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}
-		if known, err = index.Find[coordinationv1.Lease](ctx, h.Live, key); err != nil {
+		if known, err = index.FindObject[coordinationv1.Lease](ctx, h.Live, key); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +141,7 @@ func (h *Heartbeat) renewLease(ctx context.Context, node *corev1.Node) (*coordin
 	case after == nil:
 		return known, nil
 	case known == nil:
-		return after, host.CreateLease(ctx, heartbeatActor, node, after)
+		return after, host.CreateNodeLease(ctx, heartbeatActor, node, after)
 	}
-	return after, host.PatchLease(ctx, heartbeatActor, node, known, after)
+	return after, host.PatchNodeLease(ctx, heartbeatActor, node, known, after)
 }

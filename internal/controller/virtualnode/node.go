@@ -40,7 +40,7 @@ type taintKey struct {
 
 func taintKeyOf(t corev1.Taint) taintKey { return taintKey{t.Key, t.Effect} }
 
-func newNode(o observed) *corev1.Node {
+func newVirtualNode(o observed) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.registration.NodeName()}}
 	setMetadata(node, o)
 	return node
@@ -51,7 +51,7 @@ func newNode(o observed) *corev1.Node {
 func setMetadata(node *corev1.Node, o observed) {
 	before := requestedBefore(node)
 	if o.registration == nil {
-		if whenAway(node, o) == v1alpha1.WhenAwayKeep {
+		if awayPolicyOf(node, o) == v1alpha1.WhenAwayKeep {
 			node.Spec.Taints = mergedTaints(node.Spec.Taints, []corev1.Taint{awayTaint}, nil)
 		}
 		return
@@ -64,10 +64,10 @@ func setMetadata(node *corev1.Node, o observed) {
 	if isAway, _ := isAwayNow(node, o); isAway && o.registration.WhenAway() == v1alpha1.WhenAwayKeep {
 		taints = append(taints, awayTaint)
 	}
-	setLabels(node, o, before)
-	setBackends(node, placement.RulesOf(o.registration).Backends())
+	setNodeLabels(node, o, before)
+	setBackendLabels(node, placement.RulesOfRegistration(o.registration).BackendNames())
 	node.Spec.Taints = mergedTaints(node.Spec.Taints, taints, before.Taints)
-	if o.leaving() {
+	if o.registrationLeaving() {
 		node.Spec.Unschedulable = true
 	}
 	if node.Annotations == nil {
@@ -98,7 +98,7 @@ func requestedBefore(node *corev1.Node) requestedMeta {
 	return before
 }
 
-func setLabels(node *corev1.Node, o observed, before requestedMeta) {
+func setNodeLabels(node *corev1.Node, o observed, before requestedMeta) {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
@@ -116,14 +116,14 @@ func setLabels(node *corev1.Node, o observed, before requestedMeta) {
 		v1alpha1.LabelCluster:            o.registration.Name,
 		v1alpha1.LabelClusterID:          o.registration.Status.ClusterID,
 	})
-	if facts := o.state.Node; facts != nil {
+	if facts := o.state.NodeSummary; facts != nil {
 		setOrRemoveLabel(node.Labels, corev1.LabelArchStable, facts.Architecture)
 		setOrRemoveLabel(node.Labels, corev1.LabelOSStable, facts.OperatingSystem)
 	}
 }
 
-// setBackends labels the Node with the storage backends that the member shares.
-func setBackends(node *corev1.Node, backends []string) {
+// setBackendLabels labels the Node with the storage backends that the member shares.
+func setBackendLabels(node *corev1.Node, backends []string) {
 	maps.DeleteFunc(node.Labels, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.LabelBackendPrefix) })
 	for _, name := range backends {
 		node.Labels[v1alpha1.LabelBackendPrefix+name] = ""
@@ -169,11 +169,11 @@ func mergedTaints(there, wanted []corev1.Taint, before []taintKey) []corev1.Tain
 	return merged
 }
 
-// setStatus updates the status. It returns whether it changed, and when Ready must be checked
+// setNodeStatus updates the status. It returns whether it changed, and when Ready must be checked
 // again if there is no event.
-func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration) {
+func setNodeStatus(node *corev1.Node, o observed) (changed bool, again time.Duration) {
 	before := node.Status.DeepCopy()
-	again = setReady(node, o)
+	again = setReadyConditions(node, o)
 	for _, c := range []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own memory"},
 		{Type: corev1.NodeDiskPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own disks"},
@@ -184,8 +184,8 @@ func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration
 		nodes.SetCondition(node, c, o.now)
 	}
 	if o.registration != nil {
-		setResources(node, o)
-		setInfo(node, o)
+		setNodeResources(node, o)
+		setNodeInfo(node, o)
 	}
 	return !equality.Semantic.DeepEqual(before, &node.Status), again
 }
@@ -197,16 +197,16 @@ func isAwayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
 	if v.ready {
 		return false, 0
 	}
-	if v.passing && nodes.IsReady(node) && !nodes.Away(node) {
+	if v.passing && nodes.IsReady(node) && !nodes.MemberAway(node) {
 		left = max(0, o.awaySince.Add(o.grace).Sub(o.now.Time))
 	}
 	return left == 0, left
 }
 
-// setReady sets the conditions Ready and MemberAway. If the registration keeps the Pods of an
+// setReadyConditions sets the conditions Ready and MemberAway. If the registration keeps the Pods of an
 // away member, the Node stays Ready, because Kubernetes evicts Pods from Nodes that are not
 // Ready.
-func setReady(node *corev1.Node, o observed) time.Duration {
+func setReadyConditions(node *corev1.Node, o observed) time.Duration {
 	v := judgeMember(o)
 	isAway, left := isAwayNow(node, o)
 	if left > 0 {
@@ -218,11 +218,11 @@ func setReady(node *corev1.Node, o observed) time.Duration {
 		away.Status = corev1.ConditionTrue
 		// The text of an error may differ on each attempt (ports, times), so only a new reason
 		// changes the message.
-		if now := nodes.Condition(node, away.Type); now != nil && now.Status == away.Status && now.Reason == away.Reason {
+		if now := nodes.FindCondition(node, away.Type); now != nil && now.Status == away.Status && now.Reason == away.Reason {
 			away.Message = now.Message
 		}
 		ready.Message = away.Message
-		if whenAway(node, o) == v1alpha1.WhenAwayKeep {
+		if awayPolicyOf(node, o) == v1alpha1.WhenAwayKeep {
 			ready.Reason = v1alpha1.ReasonPodsKept
 			ready.Message = "the node keeps its Pods and accepts no new ones (spec.node.whenAway: Keep): " + away.Message
 		} else {
@@ -234,19 +234,19 @@ func setReady(node *corev1.Node, o observed) time.Duration {
 	return 0
 }
 
-// whenAway returns the registration's policy, or its last recorded policy if the registration is
+// awayPolicyOf returns the registration's policy, or its last recorded policy if the registration is
 // gone.
-func whenAway(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
+func awayPolicyOf(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
 	if o.registration != nil {
 		return o.registration.WhenAway()
 	}
 	return cmp.Or(requestedBefore(node).WhenAway, v1alpha1.WhenAwayKeep)
 }
 
-// setResources sets the Node's resources to the last observed sum over the member's nodes. The
+// setNodeResources sets the Node's resources to the last observed sum over the member's nodes. The
 // registration can override the value of each resource.
-func setResources(node *corev1.Node, o observed) {
-	if facts := o.state.Node; facts != nil {
+func setNodeResources(node *corev1.Node, o observed) {
+	if facts := o.state.NodeSummary; facts != nil {
 		node.Status.Capacity, node.Status.Allocatable = facts.Capacity.DeepCopy(), facts.Allocatable.DeepCopy()
 	}
 	for name, quantity := range o.registration.Spec.Node.Capacity {
@@ -261,7 +261,7 @@ func setResources(node *corev1.Node, o observed) {
 	}
 }
 
-func setInfo(node *corev1.Node, o observed) {
+func setNodeInfo(node *corev1.Node, o observed) {
 	info := &node.Status.NodeInfo
 	switch {
 	case o.state.Connected && o.state.Identity.Version != "":
@@ -269,7 +269,7 @@ func setInfo(node *corev1.Node, o observed) {
 	case o.registration.Status.KubernetesVersion != "":
 		info.KubeletVersion = o.registration.Status.KubernetesVersion
 	}
-	if facts := o.state.Node; facts != nil {
+	if facts := o.state.NodeSummary; facts != nil {
 		info.Architecture, info.OperatingSystem = facts.Architecture, facts.OperatingSystem
 	}
 	node.Status.DaemonEndpoints = corev1.NodeDaemonEndpoints{}

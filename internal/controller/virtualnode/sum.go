@@ -15,11 +15,11 @@ import (
 )
 
 // sumCapacity returns the capacity of the nodes, minus the requests of the Pods on them.
-func sumCapacity(list []corev1.Node, workloads []*member.Workload) member.NodeFacts {
+func sumCapacity(list []corev1.Node, workloads []*member.Workload) member.NodeSummary {
 	requested := requestsByNode(workloads)
 	capacity, free := corev1.ResourceList{}, corev1.ResourceList{}
 	architectures, osses := sets.New[string](), sets.New[string]()
-	var facts member.NodeFacts
+	var facts member.NodeSummary
 	for i := range list {
 		n := &list[i]
 		if nodes.IsReady(n) {

@@ -57,11 +57,11 @@ func workload(uid, node, cpu string, change ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 func TestSumCapacity(t *testing.T) {
-	none := member.NodeFacts{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}}
+	none := member.NodeSummary{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}}
 	closed := none
 	closed.Ready = 1
-	sums := func(nodes int, capacity, allocatable corev1.ResourceList) member.NodeFacts {
-		return member.NodeFacts{Capacity: capacity, Allocatable: allocatable, Nodes: nodes, Ready: nodes, Architecture: "amd64", OperatingSystem: "linux"}
+	sums := func(nodes int, capacity, allocatable corev1.ResourceList) member.NodeSummary {
+		return member.NodeSummary{Capacity: capacity, Allocatable: allocatable, Nodes: nodes, Ready: nodes, Architecture: "amd64", OperatingSystem: "linux"}
 	}
 	one := sums(1, resources("4", "8Gi", "110"), resources("3800m", "7Gi", "110"))
 	nodes := func(nodes ...*corev1.Node) []*corev1.Node { return nodes }
@@ -69,7 +69,7 @@ func TestSumCapacity(t *testing.T) {
 	for name, tc := range map[string]struct {
 		nodes []*corev1.Node
 		pods  []*corev1.Pod
-		want  member.NodeFacts
+		want  member.NodeSummary
 	}{
 		"no nodes":                             {want: none},
 		"one node":                             {nodes: nodes(leafNode("a")), want: one},
@@ -96,7 +96,7 @@ func TestSumCapacity(t *testing.T) {
 			}),
 		), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "108"))},
 		"nodes with different architectures": {nodes: nodes(leafNode("a"), leafNode("b", arm)),
-			want: member.NodeFacts{Nodes: 2, Ready: 2, OperatingSystem: "linux", Capacity: resources("8", "16Gi", "220"), Allocatable: resources("7600m", "14Gi", "220")}},
+			want: member.NodeSummary{Nodes: 2, Ready: 2, OperatingSystem: "linux", Capacity: resources("8", "16Gi", "220"), Allocatable: resources("7600m", "14Gi", "220")}},
 		"a node with a resource that is not allocatable": {nodes: nodes(leafNode("a", func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourceMemory) })),
 			want: sums(1, resources("4", "8Gi", "110"), resources("3800m", "0", "110"))},
 	} {

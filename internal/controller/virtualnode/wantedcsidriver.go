@@ -71,7 +71,7 @@ const (
 // does not do so yet. The field is never unset, because then Pods of promises could be placed on
 // host nodes.
 func mayPreventScheduling(driver *storagev1.CSIDriver) bool {
-	return nodes.ReadsCSINodes(driver) && !*driver.Spec.PreventPodSchedulingIfMissing
+	return nodes.SchedulerReadsCSINodes(driver) && !*driver.Spec.PreventPodSchedulingIfMissing
 }
 
 // decideDriver decides what to do with the object of the given name, which may be nil. complete reports

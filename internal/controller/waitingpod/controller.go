@@ -59,7 +59,7 @@ type Reconciler struct {
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
-	root *guarded.Root
+	root *guarded.HostWriter
 	// waitingPods contains the Pods to enqueue when a Node, a capacity or a registration changes.
 	waitingPods sync.Map // types.NamespacedName -> struct{}
 }
@@ -74,20 +74,20 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
-	around := route.After(batchInterval, r.objectToWaitingPods)
+	r.root = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
+	around := route.DelayedHandler(batchInterval, r.objectToWaitingPods)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.Pod{}, route.After(urgency.Lull, r.podToRequest)).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.claimToPods), builder.WithPredicates(route.SinceStart())).
-		Watches(&corev1.Node{}, around, builder.WithPredicates(route.Concerning(changedForPods))).
+		Watches(&corev1.Pod{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.podToRequest)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.claimToPods), builder.WithPredicates(route.SinceStartPredicate())).
+		Watches(&corev1.Node{}, around, builder.WithPredicates(route.ConcernsPredicate(changedForPods))).
 		Watches(&storagev1.CSIStorageCapacity{}, around).
-		Watches(&corev1.Namespace{}, around, builder.WithPredicates(route.Concerning(route.Relabelled))).
-		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
-		WatchesRawSource(r.Classes.OffersLater(func(ctx context.Context, _ string) []reconcile.Request { return r.objectToWaitingPods(ctx, nil) })).
-		WithEventFilter(route.Changed()).
+		Watches(&corev1.Namespace{}, around, builder.WithPredicates(route.ConcernsPredicate(route.LabelsChanged))).
+		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		WatchesRawSource(r.Classes.DelayedSourceOfOffers(func(ctx context.Context, _ string) []reconcile.Request { return r.objectToWaitingPods(ctx, nil) })).
+		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.Reconciler(r))
+		Complete(settling.WrapReconciler(r))
 }
 
 // Reconcile checks one Pod.
@@ -100,11 +100,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if o.pod == nil {
 		return reconcile.Result{}, nil
 	}
-	shown := report.PodPlaceable(o.pod, d.problem, o.now)
+	shown := report.PodPlaceableApplyBody(o.pod, d.problem, o.now)
 	if shown == nil {
 		return reconcile.Result{RequeueAfter: d.again}, nil
 	}
-	was := report.PodProblem(o.pod, v1alpha1.PodPlaceable)
+	was := report.PodConditionProblem(o.pod, v1alpha1.PodPlaceable)
 	if err := r.root.ApplyStatus(ctx, actor, o.pod, shown); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -115,9 +115,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) observePod(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{now: r.Clock.Now(), memberHasClass: r.Classes.Has}
+	o := observed{now: r.Clock.Now(), memberHasClass: r.Classes.HasClass}
 	var err error
-	if o.pod, err = index.Find[corev1.Pod](ctx, r.Client, key); err != nil {
+	if o.pod, err = index.FindObject[corev1.Pod](ctx, r.Client, key); err != nil {
 		return o, err
 	}
 	if o.pod == nil || o.pod.DeletionTimestamp != nil {
@@ -131,7 +131,7 @@ func (r *Reconciler) observePod(ctx context.Context, key types.NamespacedName) (
 		r.waitingPods.Delete(key)
 		return o, nil
 	}
-	for _, name := range podspec.ClaimNames(o.pod) {
+	for _, name := range podspec.ClaimNamesOfPod(o.pod) {
 		claim, err := r.observeClaim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
 		if err != nil {
 			return o, err
@@ -150,10 +150,10 @@ func (r *Reconciler) observePod(ctx context.Context, key types.NamespacedName) (
 		r.waitingPods.Store(key, struct{}{})
 	}
 	if _, unschedulable := unschedulableSince(o.pod); unschedulable || isRuleOfOneMember(o.claimProblem()) {
-		if o.namespace, err = index.Namespace(ctx, r.Client, key.Namespace); err != nil {
+		if o.namespace, err = index.FindNamespace(ctx, r.Client, key.Namespace); err != nil {
 			return o, err
 		}
-		o.members, err = registered.Members(ctx, r.Client, r.Namespace)
+		o.members, err = registered.ListMembers(ctx, r.Client, r.Namespace)
 	}
 	return o, err
 }
@@ -163,43 +163,43 @@ func (r *Reconciler) isOnHostNode(ctx context.Context, pod *corev1.Pod) (bool, e
 	if pod.Spec.NodeName == "" {
 		return false, nil
 	}
-	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
+	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(pod.Spec.NodeName))
 	return node != nil && !nodes.IsVirtual(node), err
 }
 
 // observeClaim observes a claim. It returns nil if Xylem does not provision it.
 func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName) (*observedClaim, error) {
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
+	claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Client, key)
 	if err != nil || claim == nil {
 		return nil, err
 	}
 	c := &observedClaim{claim: claim}
 	name := claim.Spec.VolumeName
 	if name != "" {
-		if c.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil {
+		if c.volume, err = index.FindObject[corev1.PersistentVolume](ctx, r.Client, index.ClusterScopedKey(name)); err != nil {
 			return nil, err
 		}
 	}
 	if c.volume != nil {
-		_, _, _, ours := hostpv.LeafOf(c.volume)
-		if _, _, asks := hostpv.ImportOf(c.volume); !ours && !asks && !hostpv.IsPromise(c.volume) {
+		_, _, _, ours := hostpv.LeafOfHostVolume(c.volume)
+		if _, _, asks := hostpv.RequestedImport(c.volume); !ours && !asks && !hostpv.IsPromise(c.volume) {
 			return nil, nil
 		}
 		return c, nil
 	}
-	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(claim)))
-	if err != nil || !hostclass.Own(class) {
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostclass.ClassNameOf(claim)))
+	if err != nil || !hostclass.IsXylemClass(class) {
 		return nil, err
 	}
 	if name != "" { // its volume does not exist, or is not in the cache yet
-		if report.ClaimProblem(claim, v1alpha1.ClaimPlaceable) == nil && report.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {
+		if report.ClaimConditionProblem(claim, v1alpha1.ClaimPlaceable) == nil && report.ClaimConditionProblem(claim, v1alpha1.ClaimPlaced) == nil {
 			return nil, nil
 		}
 		return c, nil
 	}
-	if hostclass.Mirrors(class) {
+	if hostclass.IsMirrorClass(class) {
 		c.class = class
-		if record, recorded := datasource.RecordOf(claim); recorded {
+		if record, recorded := datasource.DataSourceRecordOf(claim); recorded {
 			c.sourceClusterID = record.ClusterID
 		}
 	}
@@ -210,7 +210,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 // rules exclude virtual nodes.
 func (r *Reconciler) podToRequest(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || len(podspec.ClaimNames(pod)) == 0 && len(excludingRules(pod)) == 0 && lastShownCondition(pod) == nil || !r.mayNeedReport(ctx, pod) {
+	if !ok || len(podspec.ClaimNamesOfPod(pod)) == 0 && len(excludingRules(pod)) == 0 && lastShownCondition(pod) == nil || !r.mayNeedReport(ctx, pod) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pod)}}
@@ -251,8 +251,8 @@ func changedForPods(before, after client.Object) bool {
 	if !known || !ok {
 		return true
 	}
-	return nodes.IsVirtual(is) && (nodes.Away(was) != nodes.Away(is) || nodes.AcceptsNone(was) != nodes.AcceptsNone(is) ||
-		!equality.Semantic.DeepEqual(nodes.Condition(was, v1alpha1.NodeCSINode), nodes.Condition(is, v1alpha1.NodeCSINode)) ||
+	return nodes.IsVirtual(is) && (nodes.MemberAway(was) != nodes.MemberAway(is) || nodes.AcceptsNoPods(was) != nodes.AcceptsNoPods(is) ||
+		!equality.Semantic.DeepEqual(nodes.FindCondition(was, v1alpha1.NodeCSINode), nodes.FindCondition(is, v1alpha1.NodeCSINode)) ||
 		was.Spec.Unschedulable != is.Spec.Unschedulable ||
 		!equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints) || !equality.Semantic.DeepEqual(was.Labels, is.Labels))
 }

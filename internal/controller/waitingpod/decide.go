@@ -83,13 +83,13 @@ func decidePodProblem(o observed) decision {
 
 // podWaitsForNode reports whether the Pod waits for the scheduler to select a node, perhaps because of virtual nodes.
 func (o observed) podWaitsForNode() bool {
-	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) &&
+	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(o.pod) &&
 		len(o.pod.Spec.SchedulingGates) == 0 && (len(o.claims) > 0 || len(excludingRules(o.pod)) > 0)
 }
 
 // excludingRules returns the rules because of which the host's scheduler excludes nodes.
 func excludingRules(pod *corev1.Pod) []string {
-	c := podstatus.Condition(pod.Status.Conditions, corev1.PodScheduled)
+	c := podstatus.FindPodCondition(pod.Status.Conditions, corev1.PodScheduled)
 	// While a node is nominated, the message is about an earlier attempt.
 	if _, unschedulable := unschedulableSince(pod); !unschedulable || pod.Status.NominatedNodeName != "" {
 		return nil
@@ -99,7 +99,7 @@ func excludingRules(pod *corev1.Pod) []string {
 
 // volumesUnreachable reports whether the Pod is on a host node and has a claim that Xylem provisions.
 func (o observed) volumesUnreachable() bool {
-	return o.pod != nil && o.onHostNode && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) && len(o.claims) > 0
+	return o.pod != nil && o.onHostNode && o.pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(o.pod) && len(o.claims) > 0
 }
 
 // wrongNodeRefusal returns the problem of a Pod on a host node. For a promise that is not limited to
@@ -111,11 +111,11 @@ func (o observed) wrongNodeRefusal() *mirror.Refusal {
 		remedy = fmt.Sprintf("Re-create the Pod. If the host runs a Kubernetes version before 1.37, also set nodeSelector %s=true, or use a class with %s=%s or %s=%s", v1alpha1.LabelVirtualNode,
 			v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q cannot be mounted on node %q: only nodes of members can mount the volume, and this node belongs to the host. %s", c.claim.Name, o.pod.Spec.NodeName, remedy)
+	return mirror.NewRefusal(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q cannot be mounted on node %q: only nodes of members can mount the volume, and this node belongs to the host. %s", c.claim.Name, o.pod.Spec.NodeName, remedy)
 }
 
 func lastShownCondition(pod *corev1.Pod) *corev1.PodCondition {
-	return podstatus.Condition(pod.Status.Conditions, v1alpha1.PodPlaceable)
+	return podstatus.FindPodCondition(pod.Status.Conditions, v1alpha1.PodPlaceable)
 }
 
 func (o observed) findProblem() decision {
@@ -127,7 +127,7 @@ func (o observed) findProblem() decision {
 	}
 	since, unschedulable := unschedulableSince(o.pod)
 	// A Pod that was pushed has a suitable member.
-	if !unschedulable || len(o.members) == 0 || podstatus.Pushed(o.pod) == corev1.ConditionTrue {
+	if !unschedulable || len(o.members) == 0 || podstatus.PushedStatus(o.pod) == corev1.ConditionTrue {
 		return decision{}
 	}
 	if wait := since.Add(unschedulableGrace).Sub(o.now); wait > 0 {
@@ -144,11 +144,11 @@ func (o observed) findProblem() decision {
 // then the message is about other nodes.
 func (o observed) excludingRulesRefusal() *mirror.Refusal {
 	rules := excludingRules(o.pod)
-	if len(rules) == 0 || !slices.ContainsFunc(o.members, func(m placement.Candidate) bool { return m.MayRun(*o.pod) }) {
+	if len(rules) == 0 || !slices.ContainsFunc(o.members, func(m placement.Candidate) bool { return m.MayRunPods(*o.pod) }) {
 		return nil
 	}
-	message := podstatus.Condition(o.pod.Status.Conditions, corev1.PodScheduled).Message
-	return mirror.Refuse(v1alpha1.ReasonNoMemberFits, "no node fits the Pod: the host's scheduler excludes nodes because of %s. %s", strings.Join(rules, ", "), wording.Remedies(message, false))
+	message := podstatus.FindPodCondition(o.pod.Status.Conditions, corev1.PodScheduled).Message
+	return mirror.NewRefusal(v1alpha1.ReasonNoMemberFits, "no node fits the Pod: the host's scheduler excludes nodes because of %s. %s", strings.Join(rules, ", "), wording.RemediesFor(message, false))
 }
 
 // strandedClaimRefusal reports that a claim is selected for a member that cannot run the Pod, although another
@@ -162,7 +162,7 @@ func (o observed) strandedClaimRefusal() *mirror.Refusal {
 				continue
 			}
 			if obstacle := o.placementQuery().VerdictOn(m).Obstacle(); obstacle != nil {
-				return mirror.Refuse(v1alpha1.ReasonNotScheduled, "claim %q is selected for member %q, which cannot run the Pod because it %s. The scheduler considers no other member until the selection changes. Xylem selects another member after the class's %s, unless member %[2]q may be provisioning the volume",
+				return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "claim %q is selected for member %q, which cannot run the Pod because it %s. The scheduler considers no other member until the selection changes. Xylem selects another member after the class's %s, unless member %[2]q may be provisioning the volume",
 					c.claim.Name, m.Registration, obstacle.Cause, v1alpha1.ParameterPlacementTimeout)
 			}
 		}
@@ -175,8 +175,8 @@ func (o observed) strandedClaimRefusal() *mirror.Refusal {
 func (o observed) claimProblem() *mirror.Refusal {
 	for _, c := range o.claims {
 		for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaceable, v1alpha1.ClaimPlaced} {
-			if problem := report.ClaimProblem(c.claim, kind); problem != nil && o.repeatedOnPod(problem.Reason) && !report.UsableDespite(c.claim, c.volume, problem.Reason) {
-				return mirror.Refuse(problem.Reason, "claim %q: %s", c.claim.Name, problem.Message)
+			if problem := report.ClaimConditionProblem(c.claim, kind); problem != nil && o.repeatedOnPod(problem.Reason) && !report.IsClaimUsableDespite(c.claim, c.volume, problem.Reason) {
+				return mirror.NewRefusal(problem.Reason, "claim %q: %s", c.claim.Name, problem.Message)
 			}
 		}
 	}
@@ -237,7 +237,7 @@ func (o observed) obstaclesOfMembers() *mirror.Refusal {
 				pinned[0].claim.Name, pinned[0].claim.Namespace))
 		}
 	}
-	return mirror.Refuse(summaryReason(verdicts), "%s: %s. %s.", what, joinFirstNames(placement.Causes(verdicts)), strings.Join(remedies, ". "))
+	return mirror.NewRefusal(summaryReason(verdicts), "%s: %s. %s.", what, joinFirstNames(placement.Causes(verdicts)), strings.Join(remedies, ". "))
 }
 
 // dataMovable reports whether data in the given members can be moved: they are connected, and there is another member
@@ -284,7 +284,7 @@ func volumesApartRefusal(pinned []observedClaim) *mirror.Refusal {
 			continue
 		}
 		in := c.volume.Labels[v1alpha1.LabelCluster]
-		if id, _, asks := hostpv.ImportOf(c.volume); asks {
+		if id, _, asks := hostpv.RequestedImport(c.volume); asks {
 			in = id
 		}
 		if in == "" {
@@ -292,7 +292,7 @@ func volumesApartRefusal(pinned []observedClaim) *mirror.Refusal {
 		}
 		where = append(where, fmt.Sprintf("claim %q is in member %q", c.claim.Name, in))
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumesApart, "no registered member can reach all volumes of the Pod: %s. Use claims whose volumes are in one member (`kubectl xylem move` moves a claim), or register the member that has the volumes", joinFirstNames(where))
+	return mirror.NewRefusal(v1alpha1.ReasonVolumesApart, "no registered member can reach all volumes of the Pod: %s. Use claims whose volumes are in one member (`kubectl xylem move` moves a claim), or register the member that has the volumes", joinFirstNames(where))
 }
 
 // summaryReason returns the most helpful reason.

@@ -24,7 +24,7 @@ const gib = 1 << 30
 
 // wantsTeam lets the first member admit only namespaces with a label.
 func wantsTeam(o *observed) {
-	o.members[0].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+	o.members[0].Rules = placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": ""}}}})
 }
 
@@ -71,7 +71,7 @@ func there(name string) placement.Candidate {
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
 	}
 	return placement.Candidate{
-		Member: placement.MemberOf(cr, node), Connection: placement.Connection{Connected: true},
+		Member: placement.MemberOfRegistration(cr, node), Connection: placement.Connection{Connected: true},
 		Largest: map[string]resource.Quantity{"fast": *resource.NewQuantity(100*gib, resource.BinarySI)},
 	}
 }
@@ -147,7 +147,7 @@ func usable(o *observed) {
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "leaf"}}
 	leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "vol-1"}
 	c := &o.claims[0]
-	c.class, c.volume = nil, hostpv.Mirror(leaf, c.claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "a", ClusterID: "id-a", NodeName: there("a").NodeName, HostID: "host"})
+	c.class, c.volume = nil, hostpv.TranslateVolume(leaf, c.claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "a", ClusterID: "id-a", NodeName: there("a").NodeName, HostID: "host"})
 	c.claim.Spec.VolumeName, c.claim.Status.Phase = c.volume.Name, corev1.ClaimBound
 }
 
@@ -207,7 +207,7 @@ func TestDecide(t *testing.T) {
 		},
 		"on a host node, with a promise": {
 			observed: seen(onHost, func(o *observed) {
-				o.claims[0].volume = hostpv.PromiseFor(o.claims[0].claim, o.claims[0].class)
+				o.claims[0].volume = hostpv.NewPromiseFor(o.claims[0].claim, o.claims[0].class)
 			}),
 			reason: v1alpha1.ReasonVolumeUnreachable, says: []string{`nodeSelector xylem.io/virtual-node=true`},
 		},
@@ -242,7 +242,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a claim that is bound to a promise without a disk": {
 			observed: seen(problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember), func(o *observed) {
-				o.claims[0].volume = hostpv.PromiseFor(o.claims[0].claim, o.claims[0].class)
+				o.claims[0].volume = hostpv.NewPromiseFor(o.claims[0].claim, o.claims[0].class)
 				o.claims[0].claim.Status.Phase = corev1.ClaimBound
 			}),
 			reason: v1alpha1.ReasonRefusedByMember, says: []string{`claim "data": as reported`},
@@ -342,7 +342,7 @@ func TestDecide(t *testing.T) {
 				cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 				cr.Spec.Namespaces.Allow = []string{"team-*"}
 				o.members = o.members[:1]
-				o.members[0].Rules = placement.RulesOf(cr)
+				o.members[0].Rules = placement.RulesOfRegistration(cr)
 			}),
 			reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`does not admit namespace "shop"`},
 		},
@@ -354,7 +354,7 @@ func TestDecide(t *testing.T) {
 			observed: seen(wantsTeam, func(o *observed) {
 				cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 				cr.Spec.Namespaces.Allow = []string{"team-*"}
-				o.members[1].Rules = placement.RulesOf(cr)
+				o.members[1].Rules = placement.RulesOfRegistration(cr)
 				o.claims[0].claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 					Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNotAdmitted, Message: `member "a" does not admit namespace "shop"`,
 				}}

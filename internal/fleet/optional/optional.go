@@ -14,88 +14,88 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Reader reads the optional kinds of one link.
-type Reader struct {
+// KindReader reads the optional kinds of one link.
+type KindReader struct {
 	Link       *member.Link
 	Connection *member.Connection
-	Held       *leafcache.Held
+	CacheBudget       *leafcache.CacheBudget
 	Scheme     *runtime.Scheme
 	Clock      clock.Clock
-	// Recheck is the interval at which Xylem tries to read kinds that a member does not serve yet.
-	Recheck time.Duration
+	// RecheckInterval is the interval at which Xylem tries to read kinds that a member does not serve yet.
+	RecheckInterval time.Duration
 }
 
-// kinds are optional kinds that are read together.
-type kinds struct {
-	what string
-	to   *member.Optional
-	// problem returns why the kinds cannot be read.
-	problem func(context.Context) (*mirror.Refusal, error)
-	// cache creates the cache of these kinds. It calls failed when a watch is rejected.
-	cache func(ctx context.Context, failed func(error)) (cache.Cache, error)
+// optionalKinds are optional kinds that are read together.
+type optionalKinds struct {
+	description string
+	optionalCache   *member.OptionalCache
+	// checkProblem returns why the kinds cannot be read.
+	checkProblem func(context.Context) (*mirror.Refusal, error)
+	// newCache creates the cache of these kinds. It calls failed when a watch is rejected.
+	newCache func(ctx context.Context, failed func(error)) (cache.Cache, error)
 }
 
-// Snapshots reads the member's snapshots, once the host and the member serve them, until the
+// ServeSnapshots reads the member's snapshots, once the host and the member serve them, until the
 // context ends.
-func (r Reader) Snapshots(ctx context.Context) error {
+func (r KindReader) ServeSnapshots(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-r.Link.HostSnapshots.Served():
+	case <-r.Link.HostSnapshots.ServedChannel():
 	}
-	return r.serve(ctx, kinds{
-		what: "snapshots", to: r.Link.Snapshots,
-		problem: func(ctx context.Context) (*mirror.Refusal, error) {
+	return r.serveKinds(ctx, optionalKinds{
+		description: "snapshots", optionalCache: r.Link.Snapshots,
+		checkProblem: func(ctx context.Context) (*mirror.Refusal, error) {
 			return member.SnapshotsServed(ctx, r.Connection.Live, fmt.Sprintf("member %q", r.Link.Registration))
 		},
-		cache: func(ctx context.Context, failed func(error)) (cache.Cache, error) {
-			return leafcache.NewSnapshots(ctx, r.Connection, r.Held, r.Scheme, r.Link.HostID, failed)
+		newCache: func(ctx context.Context, failed func(error)) (cache.Cache, error) {
+			return leafcache.NewSnapshotCache(ctx, r.Connection, r.CacheBudget, r.Scheme, r.Link.HostID, failed)
 		},
 	})
 }
 
-// Attachments reads the member's VolumeAttachments, once the member allows it, until the context
+// ServeAttachments reads the member's VolumeAttachments, once the member allows it, until the context
 // ends.
-func (r Reader) Attachments(ctx context.Context) error {
-	return r.serve(ctx, kinds{
-		what: "VolumeAttachments", to: r.Link.Attachments,
-		problem: func(ctx context.Context) (*mirror.Refusal, error) {
+func (r KindReader) ServeAttachments(ctx context.Context) error {
+	return r.serveKinds(ctx, optionalKinds{
+		description: "VolumeAttachments", optionalCache: r.Link.Attachments,
+		checkProblem: func(ctx context.Context) (*mirror.Refusal, error) {
 			return member.AttachmentsReadable(ctx, r.Connection.Live, r.Link.Registration)
 		},
-		cache: func(ctx context.Context, failed func(error)) (cache.Cache, error) {
-			return leafcache.NewAttachments(ctx, r.Connection, r.Held, r.Scheme, failed)
+		newCache: func(ctx context.Context, failed func(error)) (cache.Cache, error) {
+			return leafcache.NewAttachmentCache(ctx, r.Connection, r.CacheBudget, r.Scheme, failed)
 		},
 	})
 }
 
-// serve runs the cache of optional kinds, from when they can be read until the link ends.
-func (r Reader) serve(ctx context.Context, k kinds) error {
+// serveKinds runs the cache of optional kinds, from when they can be read until the link ends.
+func (r KindReader) serveKinds(ctx context.Context, k optionalKinds) error {
 	for {
-		problem, err := k.problem(ctx)
+		problem, err := k.checkProblem(ctx)
 		switch {
 		case err != nil:
-			r.Link.Log.V(1).Info("could not check whether the member's optional kinds can be read", "kinds", k.what, "cause", err.Error())
+			r.Link.Log.V(1).Info("could not check whether the member's optional kinds can be read", "kinds", k.description, "cause", err.Error())
 		case problem == nil:
-			return k.run(ctx)
+			return k.runCache(ctx)
 		default:
-			if _, known := k.to.Problem(); !known {
-				r.Link.Log.Info("cannot read optional kinds in the member", "kinds", k.what, "reason", problem.Reason, "message", problem.Message)
+			if _, known := k.optionalCache.ReadProblem(); !known {
+				r.Link.Log.Info("cannot read optional kinds in the member", "kinds", k.description, "reason", problem.Reason, "message", problem.Message)
 			}
-			k.to.Fail(problem)
+			k.optionalCache.RecordProblem(problem)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.Clock.After(r.Recheck):
+		case <-r.Clock.After(r.RecheckInterval):
 		}
 	}
 }
 
-// run runs the cache of optional kinds until the link ends, or a watch is rejected.
-func (k kinds) run(ctx context.Context) error {
+// runCache runs the cache of optional kinds until the link ends, or a watch is rejected.
+func (k optionalKinds) runCache(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	built, err := k.cache(ctx, cancel)
+	built, err := k.newCache(ctx, cancel)
 	if err != nil {
 		return err
 	}
@@ -104,11 +104,11 @@ func (k kinds) run(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- built.Start(ctx) }()
 	if <-synced && ctx.Err() == nil {
-		k.to.Serve(built)
+		k.optionalCache.StartServing(built)
 	}
 	err = <-ended
 	if cause := context.Cause(ctx); err == nil && cause != nil && cause != context.Canceled { //nolint:errorlint // the link's own end
-		err = fmt.Errorf("the member rejected the watch of %s: %w", k.what, cause)
+		err = fmt.Errorf("the member rejected the watch of %s: %w", k.description, cause)
 	}
 	return err
 }

@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// retry is the delay after a failed probe. The link ends after mostFailures failed probes in a row.
-	retry        = time.Second
-	mostFailures = 3
+	// retryDelay is the delay after a failed probe. The link ends after maxFailures failed probes in a row.
+	retryDelay        = time.Second
+	maxFailures = 3
 )
 
-// Probe probes one member.
-type Probe struct {
+// FenceProbe probes one member.
+type FenceProbe struct {
 	Fence *fencing.Fence
 	Clock clock.Clock
 	// Interval is the interval at which the fence is renewed, and EpochInterval the longer one at which
 	// its epoch advances. Timeout bounds one probe: a renewal and, if due, the advance of the epoch.
 	Interval, EpochInterval, Timeout time.Duration
-	// Leads returns an error if this process does not lead.
-	Leads func() error
+	// CheckLeading returns an error if this process does not lead.
+	CheckLeading func() error
 	// Registration is the name that metrics use.
 	Registration string
 }
 
-// Run renews the fence until the context ends. It retries a failed probe soon. It returns an error
+// KeepFenceRenewed renews the fence until the context ends. It retries a failed probe soon. It returns an error
 // after several failures in a row, or if the fence is lost.
-func (p Probe) Run(ctx context.Context) error {
+func (p FenceProbe) KeepFenceRenewed(ctx context.Context) error {
 	failures := 0
 	pause := p.Interval
 	advanced := p.Clock.Now()
@@ -45,14 +45,14 @@ func (p Probe) Run(ctx context.Context) error {
 			return nil
 		case <-p.Clock.After(pause):
 		}
-		if err := p.Leads(); err != nil {
+		if err := p.CheckLeading(); err != nil {
 			return err
 		}
 		started := p.Clock.Now()
 		bounded, cancel := context.WithTimeout(ctx, p.Timeout)
-		err := p.Fence.Renew(bounded)
+		err := p.Fence.RenewLease(bounded)
 		if err == nil && started.Sub(advanced) >= p.EpochInterval {
-			if err = p.Fence.Advance(bounded); err == nil {
+			if err = p.Fence.AdvanceEpoch(bounded); err == nil {
 				advanced = started
 			}
 		}
@@ -66,16 +66,16 @@ func (p Probe) Run(ctx context.Context) error {
 			continue
 		}
 		failures++
-		pause = min(retry, p.Interval)
-		if lasts(err) || failures >= mostFailures || p.Fence.Held() != nil {
+		pause = min(retryDelay, p.Interval)
+		if isPermanentFailure(err) || failures >= maxFailures || p.Fence.CheckFenceHeld() != nil {
 			return err
 		}
 	}
 }
 
-// lasts reports whether a retry cannot help.
-func lasts(err error) bool {
-	problem := &access.Problem{}
-	return errors.Is(err, hostrevision.ErrRestored) ||
+// isPermanentFailure reports whether a retry cannot help.
+func isPermanentFailure(err error) bool {
+	problem := &access.ConnectionProblem{}
+	return errors.Is(err, hostrevision.ErrHostRestored) ||
 		errors.As(err, &problem) && problem.Reason != v1alpha1.ReasonUnreachable && problem.Reason != v1alpha1.ReasonLeaseRejected
 }

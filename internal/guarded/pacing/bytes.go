@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// statusRate limits, in bytes per second, the total size of the objects whose statuses one
-	// member changes. statusBurst is the burst in bytes. Each change writes the whole object to the
+	// statusBytesPerSecond limits, in bytes per second, the total size of the objects whose statuses one
+	// member changes. statusBurstBytes is the burst in bytes. Each change writes the whole object to the
 	// host's etcd, which keeps old versions for five minutes. A thousand Pods that start at the
 	// same time take a third of the burst. On average, the rate allows about 80 changes a second.
-	statusRate  = 512 << 10
-	statusBurst = 64 << 20
+	statusBytesPerSecond  = 512 << 10
+	statusBurstBytes = 64 << 20
 )
 
 // ByteRate limits the rate of status writes to the host that one member causes.
 type ByteRate struct{ limiter *rate.Limiter }
 
 // NewByteRate returns the limit for one member.
-func NewByteRate() ByteRate { return ByteRate{rate.NewLimiter(statusRate, statusBurst)} }
+func NewByteRate() ByteRate { return ByteRate{rate.NewLimiter(statusBytesPerSecond, statusBurstBytes)} }
 
 // sized is implemented by objects that can compute their encoded size.
 type sized interface{ Size() int }
@@ -38,7 +38,7 @@ func (b ByteRate) Wait(ctx context.Context, seen client.Object) error {
 
 // WaitFor works like Wait, for an object of the given size.
 func (b ByteRate) WaitFor(ctx context.Context, size int) error {
-	if err := b.limiter.WaitN(ctx, min(size, statusBurst)); err != nil {
+	if err := b.limiter.WaitN(ctx, min(size, statusBurstBytes)); err != nil {
 		return fmt.Errorf("wait for the rate limit of the member's status writes: %w", err)
 	}
 	return nil

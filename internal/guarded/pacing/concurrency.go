@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// AtOnce is the maximum number of concurrent writes of one writer, except those that take
+	// ConcurrentWrites is the maximum number of concurrent writes of one writer, except those that take
 	// longer than SlotTime. The host's own controllers and Xylem's Leases use the same API server.
 	// The host's PV controller sends three requests for each claim, one after the other. Xylem
 	// sends five requests for a claim and its Pod. More concurrency would not bind any claim
 	// sooner.
-	AtOnce = 4
+	ConcurrentWrites = 4
 	// SlotTime is the maximum time for which a write delays others. A slower write probably waits for
 	// something that does not affect them, such as an admission webhook for one namespace.
 	SlotTime = time.Second
@@ -25,7 +25,7 @@ const (
 type ConcurrencyLimit struct{ free *semaphore.Weighted }
 
 // NewConcurrencyLimit returns the limit for one writer.
-func NewConcurrencyLimit() *ConcurrencyLimit { return &ConcurrencyLimit{semaphore.NewWeighted(AtOnce)} }
+func NewConcurrencyLimit() *ConcurrencyLimit { return &ConcurrencyLimit{semaphore.NewWeighted(ConcurrentWrites)} }
 
 // Acquire waits until a write may begin. The write no longer counts when the returned function is called, or after
 // SlotTime.

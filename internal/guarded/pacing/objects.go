@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Tracked is the maximum number of objects whose rate an ObjectRate tracks. An object that it has forgotten
+// TrackedObjects is the maximum number of objects whose rate an ObjectRate tracks. An object that it has forgotten
 // begins with a full burst.
-const Tracked = 4096
+const TrackedObjects = 4096
 
 // ObjectRate limits how often something happens to each object, and to all objects together.
 type ObjectRate struct {
@@ -25,24 +25,24 @@ type ObjectRate struct {
 // NewObjectRate returns an ObjectRate that allows each object a burst, and then once per refill. all limits all
 // objects together.
 func NewObjectRate(all *rate.Limiter, burst int, refill time.Duration) *ObjectRate {
-	return &ObjectRate{all: all, burst: burst, refill: refill, objects: lru.New(Tracked)}
+	return &ObjectRate{all: all, burst: burst, refill: refill, objects: lru.New(TrackedObjects)}
 }
 
 const (
-	// changeBurst and changeRefill limit how often a member can change one object in the host. A
+	// objectChangeBurst and objectChangeRefill limit how often a member can change one object in the host. A
 	// burst covers a user who expands a volume in several steps, or changes its attributes again
 	// after a failure.
-	changeBurst  = 5
-	changeRefill = 10 * time.Second
-	// changesBurst and changesRate (per second) limit this for all objects together, to about the rate
+	objectChangeBurst  = 5
+	objectChangeRefill = 10 * time.Second
+	// memberChangeBurst and memberChangeRate (per second) limit this for all objects together, to about the rate
 	// of the changes of statuses that ByteRate allows.
-	changesBurst = 10_000
-	changesRate  = 80
+	memberChangeBurst = 10_000
+	memberChangeRate  = 80
 )
 
-// NewChanges returns the limits for the changes of host objects that one member causes.
-func NewChanges() *ObjectRate {
-	return NewObjectRate(rate.NewLimiter(changesRate, changesBurst), changeBurst, changeRefill)
+// NewChangeLimiter returns the limits for the changes of host objects that one member causes.
+func NewChangeLimiter() *ObjectRate {
+	return NewObjectRate(rate.NewLimiter(memberChangeRate, memberChangeBurst), objectChangeBurst, objectChangeRefill)
 }
 
 // Take counts an object once and returns 0. If the object must wait, Take counts nothing and returns

@@ -7,22 +7,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Unchanged returns the delete option with a resourceVersion precondition, so that the object is
+// IfUnchanged returns the delete option with a resourceVersion precondition, so that the object is
 // deleted only if it has not changed since it was read.
-func Unchanged(obj client.Object) client.DeleteOption {
+func IfUnchanged(obj client.Object) client.DeleteOption {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}
 }
 
-// Patch returns a JSON merge patch with the UID and the resourceVersion of the object from
+// ConditionalPatch returns a JSON merge patch with the UID and the resourceVersion of the object from
 // which it was computed.
-func Patch(before client.Object) client.Patch { return patch{before} }
+func ConditionalPatch(before client.Object) client.Patch { return conditionalPatch{before} }
 
-type patch struct{ before client.Object }
+type conditionalPatch struct{ before client.Object }
 
-func (patch) Type() types.PatchType { return types.MergePatchType }
+func (conditionalPatch) Type() types.PatchType { return types.MergePatchType }
 
-func (p patch) Data(after client.Object) ([]byte, error) {
+func (p conditionalPatch) Data(after client.Object) ([]byte, error) {
 	// MergeFrom omits equal fields, and would therefore omit both preconditions. So clear them in
 	// the original.
 	before, ok := p.before.DeepCopyObject().(client.Object)

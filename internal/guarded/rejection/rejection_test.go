@@ -70,15 +70,15 @@ func TestReporter(t *testing.T) {
 	applied := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "app"},
 	}}
-	create := func(ctx context.Context, r *Reporter) error { return r.Create(ctx, pv) }
-	patch := func(ctx context.Context, r *Reporter) error { return r.Patch(ctx, claim, client.RawPatch("", nil)) }
-	apply := func(ctx context.Context, r *Reporter) error {
+	create := func(ctx context.Context, r *RejectionReporter) error { return r.Create(ctx, pv) }
+	patch := func(ctx context.Context, r *RejectionReporter) error { return r.Patch(ctx, claim, client.RawPatch("", nil)) }
+	apply := func(ctx context.Context, r *RejectionReporter) error {
 		return r.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied))
 	}
-	wait := func(h *host, err error, write func(context.Context, *Reporter) error, pauses ...time.Duration) []string {
+	wait := func(h *host, err error, write func(context.Context, *RejectionReporter) error, pauses ...time.Duration) []string {
 		recorder := events.NewFakeRecorder(8)
 		now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
-		r := OfHost(h, recorder, now, hangs)
+		r := NewHostReporter(h, recorder, now, maxUnansweredPatience)
 		for _, pause := range append([]time.Duration{0}, pauses...) {
 			now.Step(pause)
 			h.err = err
@@ -99,22 +99,22 @@ func TestReporter(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, test := range map[string]struct {
 		err    error
-		write  func(context.Context, *Reporter) error
+		write  func(context.Context, *RejectionReporter) error
 		pauses []time.Duration
 		want   []string // parts of each event
 	}{
-		"a rejection that has just begun":               {denied, create, []time.Duration{persists / 2}, nil},
-		"a volume: its claim and the claim's Pod":       {denied, create, []time.Duration{persists}, []string{`create PersistentVolume "pvc-1"`, `claim "data": `}},
-		"a claim and its Pod":                           {denied, patch, []time.Duration{persists}, []string{`change PersistentVolumeClaim "data"`, `claim "data": `}},
-		"a Pod's status":                                {denied, apply, []time.Duration{persists}, []string{`change the status of Pod "app"`}},
-		"a webhook that does not respond":               {apierrors.NewInternalError(errors.New("no response")), apply, []time.Duration{persists}, []string{"no response"}},
-		"each further attempt, for the event's counter": {denied, apply, []time.Duration{persists, time.Minute}, []string{"rules.example.com", "rules.example.com"}},
-		"a rejection long ago":                          {denied, apply, []time.Duration{memory + time.Minute}, nil},
-		"no response":                                   {context.DeadlineExceeded, create, []time.Duration{hangs}, []string{"the host does not respond", `claim "data": `}},
-		"a slow response":                               {context.DeadlineExceeded, create, []time.Duration{hangs / 2}, nil},
-		"a conflict":                                    {conflict, patch, []time.Duration{persists}, nil},
-		"a namespace that is being deleted":             {terminating, patch, []time.Duration{persists}, nil},
-		"success":                                       {nil, patch, []time.Duration{persists}, nil},
+		"a rejection that has just begun":               {denied, create, []time.Duration{reportAfter / 2}, nil},
+		"a volume: its claim and the claim's Pod":       {denied, create, []time.Duration{reportAfter}, []string{`create PersistentVolume "pvc-1"`, `claim "data": `}},
+		"a claim and its Pod":                           {denied, patch, []time.Duration{reportAfter}, []string{`change PersistentVolumeClaim "data"`, `claim "data": `}},
+		"a Pod's status":                                {denied, apply, []time.Duration{reportAfter}, []string{`change the status of Pod "app"`}},
+		"a webhook that does not respond":               {apierrors.NewInternalError(errors.New("no response")), apply, []time.Duration{reportAfter}, []string{"no response"}},
+		"each further attempt, for the event's counter": {denied, apply, []time.Duration{reportAfter, time.Minute}, []string{"rules.example.com", "rules.example.com"}},
+		"a rejection long ago":                          {denied, apply, []time.Duration{rejectionMemory + time.Minute}, nil},
+		"no response":                                   {context.DeadlineExceeded, create, []time.Duration{maxUnansweredPatience}, []string{"the host does not respond", `claim "data": `}},
+		"a slow response":                               {context.DeadlineExceeded, create, []time.Duration{maxUnansweredPatience / 2}, nil},
+		"a conflict":                                    {conflict, patch, []time.Duration{reportAfter}, nil},
+		"a namespace that is being deleted":             {terminating, patch, []time.Duration{reportAfter}, nil},
+		"success":                                       {nil, patch, []time.Duration{reportAfter}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := wait(&host{pods: pods}, test.err, test.write, test.pauses...)
@@ -127,8 +127,8 @@ func TestReporter(t *testing.T) {
 
 // An operator who sets a short fence wants to know early that an API server does not respond.
 func TestPatience(t *testing.T) {
-	for fence, want := range map[time.Duration]time.Duration{hangs / 2: hangs / 2, 30 * time.Second: hangs, time.Hour: hangs} {
-		if got := Patience(fence); got != want {
+	for fence, want := range map[time.Duration]time.Duration{maxUnansweredPatience / 2: maxUnansweredPatience / 2, 30 * time.Second: maxUnansweredPatience, time.Hour: maxUnansweredPatience} {
+		if got := UnansweredPatience(fence); got != want {
 			t.Errorf("with a fence of %s, patience is %s, want %s", fence, got, want)
 		}
 	}
@@ -149,7 +149,7 @@ func TestUserOf(t *testing.T) {
 		"a capacity without owners": {&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "xylem-system", Name: "xylem-1f"}}, "/, Kind= xylem-system/xylem-1f "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			about := userOf(tc.written)
+			about := userObjectOf(tc.written)
 			if got := fmt.Sprintf("%s %s/%s %s", about.GetObjectKind().GroupVersionKind(), about.GetNamespace(), about.GetName(), about.GetUID()); got != tc.want {
 				t.Errorf("the event is on %s, want %s", got, tc.want)
 			}
@@ -161,11 +161,11 @@ func TestReporterForgetsARejectionAfterASuccess(t *testing.T) {
 	h := &host{}
 	recorder := events.NewFakeRecorder(8)
 	now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
-	r := OfHost(h, recorder, now, hangs)
+	r := NewHostReporter(h, recorder, now, maxUnansweredPatience)
 	for _, err := range []error{denied, nil, denied} {
 		h.err = err
 		_ = r.Create(t.Context(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}})
-		now.Step(persists)
+		now.Step(reportAfter)
 	}
 	if len(recorder.Events) > 0 {
 		t.Errorf("an event reports a rejection that did not persist: %s", <-recorder.Events)
@@ -176,8 +176,8 @@ func TestReporterForgetsARejectionAfterASuccess(t *testing.T) {
 func TestReporterOfAMember(t *testing.T) {
 	stamp := func(obj client.Object) client.Object {
 		origin := mirror.Origin{HostID: "host", Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "1"}
-		obj.SetLabels(origin.Labels())
-		obj.SetAnnotations(origin.Annotations())
+		obj.SetLabels(origin.StampLabels())
+		obj.SetAnnotations(origin.StampAnnotations())
 		return obj
 	}
 	named := metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "2"}
@@ -185,15 +185,15 @@ func TestReporterOfAMember(t *testing.T) {
 	pv := stamp(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-2"}})
 	for name, test := range map[string]struct {
 		err   error
-		write func(context.Context, *Reporter) error
+		write func(context.Context, *RejectionReporter) error
 		want  []string
 	}{
-		"a deletion":                            {denied, func(ctx context.Context, r *Reporter) error { return r.Delete(ctx, claim) }, []string{`does not let Xylem delete PersistentVolumeClaim "data"`, `claim "data": `}},
-		"a change to a volume, on its claim":    {denied, func(ctx context.Context, r *Reporter) error { return r.Patch(ctx, pv, nil) }, []string{`change PersistentVolume "pvc-2"`, `claim "data": `}},
-		"a change that root_pvc reports itself": {denied, func(ctx context.Context, r *Reporter) error { return r.Patch(ctx, claim, nil) }, nil},
-		"a new claim, which root_pvc reports":   {denied, func(ctx context.Context, r *Reporter) error { return r.Create(ctx, claim) }, nil},
-		"a new claim, without a response":       {context.DeadlineExceeded, func(ctx context.Context, r *Reporter) error { return r.Create(ctx, claim) }, []string{"does not respond", `claim "data": `}},
-		"a foreign object": {denied, func(ctx context.Context, r *Reporter) error {
+		"a deletion":                            {denied, func(ctx context.Context, r *RejectionReporter) error { return r.Delete(ctx, claim) }, []string{`does not let Xylem delete PersistentVolumeClaim "data"`, `claim "data": `}},
+		"a change to a volume, on its claim":    {denied, func(ctx context.Context, r *RejectionReporter) error { return r.Patch(ctx, pv, nil) }, []string{`change PersistentVolume "pvc-2"`, `claim "data": `}},
+		"a change that root_pvc reports itself": {denied, func(ctx context.Context, r *RejectionReporter) error { return r.Patch(ctx, claim, nil) }, nil},
+		"a new claim, which root_pvc reports":   {denied, func(ctx context.Context, r *RejectionReporter) error { return r.Create(ctx, claim) }, nil},
+		"a new claim, without a response":       {context.DeadlineExceeded, func(ctx context.Context, r *RejectionReporter) error { return r.Create(ctx, claim) }, []string{"does not respond", `claim "data": `}},
+		"a foreign object": {denied, func(ctx context.Context, r *RejectionReporter) error {
 			return r.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: named})
 		}, nil},
 	} {
@@ -201,10 +201,10 @@ func TestReporterOfAMember(t *testing.T) {
 			h := &host{err: test.err, pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "app"}}}}
 			recorder := events.NewFakeRecorder(8)
 			now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
-			r := OfMember(h, "host", "east", h, recorder, now, hangs)
+			r := NewMemberReporter(h, "host", "east", h, recorder, now, maxUnansweredPatience)
 			for range 2 {
 				_ = test.write(t.Context(), r)
-				now.Step(hangs)
+				now.Step(maxUnansweredPatience)
 			}
 			close(recorder.Events)
 			var got []string

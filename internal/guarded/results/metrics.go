@@ -16,52 +16,52 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-var writes = prometheus.NewCounterVec(prometheus.CounterOpts{
+var writesTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "xylem_writes_total",
 	Help: "Writes on behalf of a member, by side (root: the host, leaf: the member), kind, verb and result (ok, the API's reason, or error). Writes that concern no member, such as heartbeats of Nodes, have an empty cluster label.",
 }, []string{"cluster", "side", "kind", "verb", "result"})
 
-// Side is the side of a write: the host or the member.
-type Side string
+// ClusterSide is the side of a write: the host or the member.
+type ClusterSide string
 
-// Root is the host.
-const Root Side = "root"
+// HostSide is the host.
+const HostSide ClusterSide = "root"
 
-// Leaf is the member.
-const Leaf Side = "leaf"
+// MemberSide is the member.
+const MemberSide ClusterSide = "leaf"
 
-// Cluster returns the cluster as messages name it.
-func (s Side) Cluster() string {
-	if s == Leaf {
+// DisplayName returns the cluster as messages name it.
+func (s ClusterSide) DisplayName() string {
+	if s == MemberSide {
 		return "member"
 	}
 	return "host"
 }
 
-func init() { metrics.Registry.MustRegister(writes) }
+func init() { metrics.Registry.MustRegister(writesTotal) }
 
-// Forget deletes the series of a member that is no longer registered.
-func Forget(cluster string) {
-	writes.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+// DeleteWriteMetrics deletes the series of a member that is no longer registered.
+func DeleteWriteMetrics(cluster string) {
+	writesTotal.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 }
 
-// Count counts a write, and returns its error with the write in the message. A webhook's denial
+// CountWrite counts a write, and returns its error with the write in the message. A webhook's denial
 // becomes Forbidden.
-func Count(cluster string, side Side, verb string, obj client.Object, err error) error {
+func CountWrite(cluster string, side ClusterSide, verb string, obj client.Object, err error) error {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {
 		kind = reflect.TypeOf(obj).Elem().Name()
 	}
-	if err = denied(err); err != nil {
-		err = fmt.Errorf("%s %s %s in the %s: %w", verb, kind, client.ObjectKeyFromObject(obj), side.Cluster(), err)
+	if err = denialAsForbidden(err); err != nil {
+		err = fmt.Errorf("%s %s %s in the %s: %w", verb, kind, client.ObjectKeyFromObject(obj), side.DisplayName(), err)
 	}
-	writes.WithLabelValues(cluster, string(side), kind, verb, resultOf(err)).Inc()
+	writesTotal.WithLabelValues(cluster, string(side), kind, verb, resultLabelOf(err)).Inc()
 	return err
 }
 
-// denied returns a webhook's denial as Forbidden. A webhook may choose any status, but NotFound or
+// denialAsForbidden returns a webhook's denial as Forbidden. A webhook may choose any status, but NotFound or
 // Conflict would tell the controllers that their caches are behind.
-func denied(err error) error {
+func denialAsForbidden(err error) error {
 	status := apierrors.APIStatus(nil)
 	if !wording.DeniedByWebhook(err) || !errors.As(err, &status) {
 		return err
@@ -71,9 +71,9 @@ func denied(err error) error {
 	return &apierrors.StatusError{ErrStatus: denial}
 }
 
-// known are the reasons that API servers return. Other reasons are not used as label values,
+// knownReasons are the reasons that API servers return. Other reasons are not used as label values,
 // because a hostile member could return a new one for each write, and each would create a series.
-var known = []metav1.StatusReason{
+var knownReasons = []metav1.StatusReason{
 	metav1.StatusReasonUnauthorized, metav1.StatusReasonForbidden, metav1.StatusReasonNotFound, metav1.StatusReasonAlreadyExists,
 	metav1.StatusReasonConflict, metav1.StatusReasonGone, metav1.StatusReasonInvalid, metav1.StatusReasonServerTimeout,
 	metav1.StatusReasonTimeout, metav1.StatusReasonTooManyRequests, metav1.StatusReasonBadRequest, metav1.StatusReasonMethodNotAllowed,
@@ -81,12 +81,12 @@ var known = []metav1.StatusReason{
 	metav1.StatusReasonInternalError, metav1.StatusReasonExpired, metav1.StatusReasonServiceUnavailable,
 }
 
-// resultOf returns a write's result as a label value.
-func resultOf(err error) string {
+// resultLabelOf returns a write's result as a label value.
+func resultLabelOf(err error) string {
 	if err == nil {
 		return "ok"
 	}
-	if reason := apierrors.ReasonForError(err); slices.Contains(known, reason) {
+	if reason := apierrors.ReasonForError(err); slices.Contains(knownReasons, reason) {
 		return string(reason)
 	}
 	return "error"

@@ -30,7 +30,7 @@ func TestResultOf(t *testing.T) {
 		"not an API error":  {errors.New("cut"), "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := resultOf(tt.err); got != tt.want {
+			if got := resultLabelOf(tt.err); got != tt.want {
 				t.Errorf("resultOf() = %q, want %q", got, tt.want)
 			}
 		})
@@ -41,12 +41,12 @@ func TestResultOf(t *testing.T) {
 func TestCountReturnsADenialAsForbidden(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}}
 	for _, code := range []int32{http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusBadRequest} {
-		err := Count("", Root, "patch", pod, &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: `admission webhook "rules.example.com" denied the request: no tenant`}})
+		err := CountWrite("", HostSide, "patch", pod, &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: `admission webhook "rules.example.com" denied the request: no tenant`}})
 		if !apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || !strings.Contains(err.Error(), "no tenant") {
 			t.Errorf("a denial with status %d: %v", code, err)
 		}
 	}
-	if err := Count("", Root, "patch", pod, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "app", nil)); !apierrors.IsConflict(err) {
+	if err := CountWrite("", HostSide, "patch", pod, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "app", nil)); !apierrors.IsConflict(err) {
 		t.Errorf("a conflict: %v", err)
 	}
 }

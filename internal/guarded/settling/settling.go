@@ -13,23 +13,23 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 )
 
-// behind is the maximum time that a request waits for the event of a changed or deleted object. The
+// cacheLagDelay is the maximum time that a request waits for the event of a changed or deleted object. The
 // event usually comes within milliseconds.
-const behind = time.Second
+const cacheLagDelay = time.Second
 
 // errUnseen reports that an object to create already exists, but is not in the cache yet.
 var errUnseen = errors.New("the object is not in the cache yet")
 
-// Unseen returns the error for a create that failed because Xylem created the object before. The
+// NewUnseenError returns the error for a create that failed because Xylem created the object before. The
 // object's event enqueues the request, unless the object is deleted before it reaches the cache.
 // Therefore, Reconciler also requeues the request.
-func Unseen(exists error) error { return fmt.Errorf("%w: %w", errUnseen, exists) }
+func NewUnseenError(exists error) error { return fmt.Errorf("%w: %w", errUnseen, exists) }
 
-// Reconciler wraps a reconciler, and does not return the errors that a retry with backoff would not
+// WrapReconciler wraps a reconciler, and does not return the errors that a retry with backoff would not
 // resolve. If a write's precondition failed or its object was not found, the cache was behind, and
 // the newer object enqueues the request. If the fence is lost or the link is ending, the next link
 // reconciles everything. If destruction is suspended, the registration reports it.
-func Reconciler(r reconcile.Reconciler) reconcile.Reconciler {
+func WrapReconciler(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		result, err := r.Reconcile(ctx, request)
 		if err != nil && ctx.Err() != nil {
@@ -38,7 +38,7 @@ func Reconciler(r reconcile.Reconciler) reconcile.Reconciler {
 		}
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, guarded.ErrFenced) || errors.Is(err, errUnseen) {
 			ctrl.LoggerFrom(ctx).V(1).Info("waiting for the cache", "cause", err.Error())
-			return reconcile.Result{RequeueAfter: behind}, nil
+			return reconcile.Result{RequeueAfter: cacheLagDelay}, nil
 		}
 		if errors.Is(err, guarded.ErrSuspended) {
 			// The registration reports the suspension. The link is re-created when an admin

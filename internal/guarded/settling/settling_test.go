@@ -16,7 +16,7 @@ import (
 // An error caused by the end of a link is not reported, because no user can act on it.
 func TestReconcilerAtTheEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
-	settled := Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	settled := WrapReconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		end()
 		return reconcile.Result{}, fmt.Errorf("list Pods: %w", ctx.Err())
 	}))
@@ -34,14 +34,14 @@ func TestReconciler(t *testing.T) {
 		fails  bool
 	}{
 		"no error":                            {nil, reconcile.Result{}, false},
-		"a failed precondition":               {fmt.Errorf("patch: %w", conflict), reconcile.Result{RequeueAfter: behind}, false},
-		"the fence is lost":                   {fmt.Errorf("patch: %w", guarded.ErrFenced), reconcile.Result{RequeueAfter: behind}, false},
+		"a failed precondition":               {fmt.Errorf("patch: %w", conflict), reconcile.Result{RequeueAfter: cacheLagDelay}, false},
+		"the fence is lost":                   {fmt.Errorf("patch: %w", guarded.ErrFenced), reconcile.Result{RequeueAfter: cacheLagDelay}, false},
 		"destruction is suspended":            {fmt.Errorf("delete: %w", guarded.ErrSuspended), reconcile.Result{}, false},
 		"a foreign object":                    {guarded.ErrForeign, reconcile.Result{}, true},
 		"another error: retried with backoff": {other, reconcile.Result{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settled := Reconciler(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			settled := WrapReconciler(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 				return reconcile.Result{}, tc.err
 			}))
 			result, err := settled.Reconcile(t.Context(), reconcile.Request{})

@@ -19,15 +19,15 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// Members returns the members of all registrations, including those that are Leaving and those
+// ListMembers returns the members of all registrations, including those that are Leaving and those
 // without a Node. namespace is the manager's namespace, which contains the CSIStorageCapacities.
-func Members(ctx context.Context, r client.Reader, namespace string) ([]placement.Candidate, error) {
-	largest, err := Largest(ctx, r, namespace)
+func ListMembers(ctx context.Context, r client.Reader, namespace string) ([]placement.Candidate, error) {
+	largest, err := LargestVolumeSizes(ctx, r, namespace)
 	if err != nil {
 		return nil, err
 	}
 	var members []placement.Candidate
-	for each, err := range registrations(ctx, r) {
+	for each, err := range eachRegistration(ctx, r) {
 		if err != nil {
 			return nil, err
 		}
@@ -36,11 +36,11 @@ func Members(ctx context.Context, r client.Reader, namespace string) ([]placemen
 	return members, nil
 }
 
-// WithNodes returns the members of all registrations that have a virtual node, without the capacity that they
+// MembersWithNodes returns the members of all registrations that have a virtual node, without the capacity that they
 // offer.
-func WithNodes(ctx context.Context, r client.Reader) ([]placement.Candidate, error) {
+func MembersWithNodes(ctx context.Context, r client.Reader) ([]placement.Candidate, error) {
 	var members []placement.Candidate
-	for each, err := range registrations(ctx, r) {
+	for each, err := range eachRegistration(ctx, r) {
 		if err != nil {
 			return nil, err
 		}
@@ -51,8 +51,8 @@ func WithNodes(ctx context.Context, r client.Reader) ([]placement.Candidate, err
 	return members, nil
 }
 
-// VirtualNodes returns the Nodes that represent members.
-func VirtualNodes(ctx context.Context, r client.Reader) ([]corev1.Node, error) {
+// ListVirtualNodes returns the Nodes that represent members.
+func ListVirtualNodes(ctx context.Context, r client.Reader) ([]corev1.Node, error) {
 	var list corev1.NodeList
 	if err := r.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true"}, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the virtual nodes: %w", err)
@@ -60,32 +60,32 @@ func VirtualNodes(ctx context.Context, r client.Reader) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// registration is a registration with its virtual node, which may be nil.
-type registration struct {
+// registrationWithNode is a registration with its virtual node, which may be nil.
+type registrationWithNode struct {
 	*v1alpha1.ClusterRegistration
 	node *corev1.Node
 }
 
-func (r registration) candidate(largest map[string]map[string]resource.Quantity) placement.Candidate {
+func (r registrationWithNode) candidate(largest map[string]map[string]resource.Quantity) placement.Candidate {
 	return placement.Candidate{
-		Member: placement.MemberOf(r.ClusterRegistration, r.node), Connection: ConnectionOf(r.ClusterRegistration), Largest: largest[r.Status.ClusterID],
+		Member: placement.MemberOfRegistration(r.ClusterRegistration, r.node), Connection: ConnectionOf(r.ClusterRegistration), Largest: largest[r.Status.ClusterID],
 	}
 }
 
-func registrations(ctx context.Context, r client.Reader) iter.Seq2[registration, error] {
-	return func(yield func(registration, error) bool) {
+func eachRegistration(ctx context.Context, r client.Reader) iter.Seq2[registrationWithNode, error] {
+	return func(yield func(registrationWithNode, error) bool) {
 		var list v1alpha1.ClusterRegistrationList
 		if err := r.List(ctx, &list, index.ReadOnly); err != nil {
-			yield(registration{}, fmt.Errorf("list registrations: %w", err))
+			yield(registrationWithNode{}, fmt.Errorf("list registrations: %w", err))
 			return
 		}
 		for i := range list.Items {
 			cr := &list.Items[i]
-			node, err := index.Find[corev1.Node](ctx, r, index.Named(cr.NodeName()))
-			if nodes.Taken(node, cr.Status.ClusterID) {
+			node, err := index.FindObject[corev1.Node](ctx, r, index.ClusterScopedKey(cr.NodeName()))
+			if nodes.NameTaken(node, cr.Status.ClusterID) {
 				node = nil
 			}
-			if !yield(registration{cr, node}, err) {
+			if !yield(registrationWithNode{cr, node}, err) {
 				return
 			}
 		}
@@ -101,23 +101,23 @@ func ConnectionOf(cr *v1alpha1.ClusterRegistration) placement.Connection {
 	}
 }
 
-// Registration contains the fields of a registration on which a Member depends, for route.Of.
-type Registration struct {
+// RegistrationState contains the fields of a registration on which a Member depends, for route.PartChanged.
+type RegistrationState struct {
 	generation int64
 	cluster    string
 	leaving    bool
 	connection placement.Connection
 }
 
-// RegistrationOf returns the Registration of a ClusterRegistration.
-func RegistrationOf(cr *v1alpha1.ClusterRegistration) Registration {
-	return Registration{cr.Generation, cr.Status.ClusterID, cr.DeletionTimestamp != nil, ConnectionOf(cr)}
+// RegistrationStateOf returns the Registration of a ClusterRegistration.
+func RegistrationStateOf(cr *v1alpha1.ClusterRegistration) RegistrationState {
+	return RegistrationState{cr.Generation, cr.Status.ClusterID, cr.DeletionTimestamp != nil, ConnectionOf(cr)}
 }
 
-// Largest returns the maximum volume sizes that members offer, by cluster ID and class. It reads
+// LargestVolumeSizes returns the maximum volume sizes that members offer, by cluster ID and class. It reads
 // the CSIStorageCapacities like the scheduler
 // (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
-func Largest(ctx context.Context, r client.Reader, namespace string) (map[string]map[string]resource.Quantity, error) {
+func LargestVolumeSizes(ctx context.Context, r client.Reader, namespace string) (map[string]map[string]resource.Quantity, error) {
 	var list storagev1.CSIStorageCapacityList
 	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)

@@ -35,12 +35,12 @@ const (
 type Lock struct {
 	resourcelock.Interface
 	clock clock.PassiveClock
-	// restored reports that the host was restored while this process ran.
-	restored func(error)
+	// onHostRestored reports that the host was restored while this process ran.
+	onHostRestored func(error)
 
 	mu      sync.Mutex
 	renewed time.Time
-	written resourcelock.LeaderElectionRecord // last acknowledged write
+	lastWritten resourcelock.LeaderElectionRecord // last acknowledged write
 }
 
 // New creates a lock that uses the Lease with the given name. It calls restored if it detects that
@@ -61,7 +61,7 @@ func New(config *rest.Config, namespace, name, identity string, restored func(er
 	if err != nil {
 		return nil, fmt.Errorf("create the lock for leader election: %w", err)
 	}
-	return &Lock{Interface: lock, clock: clock.RealClock{}, restored: restored}, nil
+	return &Lock{Interface: lock, clock: clock.RealClock{}, onHostRestored: restored}, nil
 }
 
 // errLeaseWentBack reports that the host was restored. The Lease proves this even if the restore
@@ -71,19 +71,19 @@ var errLeaseWentBack = errors.New("the leader election Lease is older than this 
 // Get reads the Lease. The elector calls Get after a renewal fails with a conflict.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.mu.Lock()
-	written := l.written
+	written := l.lastWritten
 	l.mu.Unlock()
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && wentBack(written, *record) {
-		l.restored(errLeaseWentBack)
+	if err == nil && leaseWentBack(written, *record) {
+		l.onHostRestored(errLeaseWentBack)
 	}
 	return record, raw, err //nolint:wrapcheck // the elector checks the error
 }
 
-// wentBack reports whether a Lease is older than an acknowledged write of this process. A Lease
+// leaseWentBack reports whether a Lease is older than an acknowledged write of this process. A Lease
 // that was deleted and re-created is not older, because its holder acquired it later. The API
-// server truncates times to microseconds. wentBack is a pure function.
-func wentBack(written, read resourcelock.LeaderElectionRecord) bool {
+// server truncates times to microseconds. leaseWentBack is a pure function.
+func leaseWentBack(written, read resourcelock.LeaderElectionRecord) bool {
 	switch written.HolderIdentity {
 	case "":
 		return false
@@ -95,15 +95,15 @@ func wentBack(written, read resourcelock.LeaderElectionRecord) bool {
 
 // Create creates the Lease.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, record, l.Interface.Create)
+	return l.writeRecord(ctx, record, l.Interface.Create)
 }
 
 // Update acquires, renews or releases the Lease.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, record, l.Interface.Update)
+	return l.writeRecord(ctx, record, l.Interface.Update)
 }
 
-func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+func (l *Lock) writeRecord(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	sent := l.clock.Now()
 	if err := do(ctx, record); err != nil {
 		return err
@@ -113,13 +113,13 @@ func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.renewed, l.written = sent, record
+	l.renewed, l.lastWritten = sent, record
 	return nil
 }
 
-// Current returns nil if the Lease was renewed recently, according to both the monotonic and the
+// CheckRenewed returns nil if the Lease was renewed recently, according to both the monotonic and the
 // wall clock. Otherwise, the error wraps guarded.ErrFenced.
-func (l *Lock) Current() error {
+func (l *Lock) CheckRenewed() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
@@ -129,18 +129,18 @@ func (l *Lock) Current() error {
 	return nil
 }
 
-// Transport rejects requests that change the host while Current returns an error.
-func (l *Lock) Transport(next http.RoundTripper) http.RoundTripper { return &fencing{l, next} }
+// WrapTransport rejects requests that change the host while Current returns an error.
+func (l *Lock) WrapTransport(next http.RoundTripper) http.RoundTripper { return &fencingTransport{l, next} }
 
-type fencing struct {
+type fencingTransport struct {
 	lock *Lock
 	next http.RoundTripper
 }
 
 // RoundTrip sends the request unless Transport rejects it.
-func (f *fencing) RoundTrip(request *http.Request) (*http.Response, error) {
-	if changes(request) {
-		if err := f.lock.Current(); err != nil {
+func (f *fencingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if isWriteRequest(request) {
+		if err := f.lock.CheckRenewed(); err != nil {
 			return nil, err
 		}
 	}
@@ -148,11 +148,11 @@ func (f *fencing) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper lets client-go find the wrapped transport, to cancel a request.
-func (f *fencing) WrappedRoundTripper() http.RoundTripper { return f.next }
+func (f *fencingTransport) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// changes reports whether a request is a write. TokenReviews and SubjectAccessReviews are not
+// isWriteRequest reports whether a request is a write. TokenReviews and SubjectAccessReviews are not
 // writes, and serving metrics needs them.
-func changes(request *http.Request) bool {
+func isWriteRequest(request *http.Request) bool {
 	switch request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false

@@ -71,7 +71,7 @@ func TestLeadership(t *testing.T) {
 			for _, do := range tc.steps {
 				do(t, e)
 			}
-			if err := e.Current(); tc.leads && err != nil || !tc.leads && !errors.Is(err, guarded.ErrFenced) {
+			if err := e.CheckRenewed(); tc.leads && err != nil || !tc.leads && !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("Current() = %v, want leader: %t", err, tc.leads)
 			}
 		})
@@ -83,7 +83,7 @@ func TestLeadershipTransport(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	l := &Lock{Interface: &lock{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
-	c := http.Client{Transport: l.Transport(http.DefaultTransport)}
+	c := http.Client{Transport: l.WrapTransport(http.DefaultTransport)}
 
 	for _, leads := range []bool{false, true} {
 		for name, tc := range map[string]struct {
@@ -155,7 +155,7 @@ func TestWentBack(t *testing.T) {
 		"another leader, whose clock is behind, acquired the Lease": {written, record("other", -time.Minute, 4), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := wentBack(tc.written, tc.read); got != tc.want {
+			if got := leaseWentBack(tc.written, tc.read); got != tc.want {
 				t.Errorf("went back: %v, want %v", got, tc.want)
 			}
 		})

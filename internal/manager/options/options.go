@@ -86,9 +86,9 @@ type Options struct {
 	NominatedNode string
 }
 
-// minLimit is the minimum for a member's memory limits, in bytes. With a lower limit, Xylem could
+// minMemberLimit is the minimum for a member's memory limits, in bytes. With a lower limit, Xylem could
 // not link even a nearly empty member.
-const minLimit = 16 << 20
+const minMemberLimit = 16 << 20
 
 // Values of the flag --nominated-node-name.
 const (
@@ -117,13 +117,13 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "Time that a member may be unreachable before its Pods become unready and new Pods are scheduled elsewhere.")
 	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "Interval at which Xylem compares each member's volumes with the host's, to find orphans. It also compares them after each connection, and when an event may have caused an orphan.")
 	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "Time after which Xylem reports why the deletion of a volume, claim or Pod in a member has not finished. For a Pod, this time starts after the grace period.")
-	flags.DurationVar(&o.RecheckInterval, "recheck-interval", member.DefaultRecheck, "Interval at which Xylem checks again what no event reports: whether it can use a taken name of a Node or CSINode, read optional kinds, or correct an estimated capacity. Also the maximum interval between two attempts to connect to a member, or to complete a request that fails there. The minimum is 1s.")
+	flags.DurationVar(&o.RecheckInterval, "recheck-interval", member.DefaultRecheckInterval, "Interval at which Xylem checks again what no event reports: whether it can use a taken name of a Node or CSINode, read optional kinds, or correct an estimated capacity. Also the maximum interval between two attempts to connect to a member, or to complete a request that fails there. The minimum is 1s.")
 	flags.IntVar(&o.ClaimsInProgress, "claims-in-progress", backlog.DefaultLimit, "Maximum number of claims that Xylem places before the host's PV controller has bound them. If kube-controller-manager may send more requests (--kube-api-qps), increase it.")
 	flags.DurationVar(&o.SilentAfter, "silent-after", rootpvc.DefaultSilentAfter, "Time after which Xylem reports that a program in a member does not respond (kube-scheduler, kube-controller-manager, provisioner, snapshot-controller or csi-snapshotter), or that a provisioner's calls are too slow. If the drivers take longer to create volumes, increase it.")
-	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("Fraction of a member's token lifetime after which the manager renews the token. The maximum is %g. The manager adds jitter of up to 40%% to this time to spread the renewals.", membertoken.MaxAfter))
-	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Answer, resource.BinarySI)}
+	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultRenewAfter, fmt.Sprintf("Fraction of a member's token lifetime after which the manager renews the token. The maximum is %g. The manager adds jitter of up to 40%% to this time to spread the renewals.", membertoken.MaxRenewAfter))
+	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultMemoryLimits.ResponseBytes, resource.BinarySI)}
 	flags.Var(&o.AnswerLimit, "member-answer-limit", "Maximum memory for one decoded response from a member, such as 128Mi. Xylem closes the connection to a member that exceeds this limit.")
-	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Cache, resource.BinarySI)}
+	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultMemoryLimits.CacheBytes, resource.BinarySI)}
 	flags.Var(&o.CacheLimit, "member-cache-limit", "Maximum memory for the objects of one member in the manager's caches, such as 256Mi. A volume with its claim takes about 4Ki, and a Pod 8Ki. Xylem closes the connection to a member that exceeds this limit.")
 	flags.StringVar(&o.NodeAPIAddress, "node-api-bind-address", ":10250", "Address on which the manager serves the node API to the host's API server, so that kubectl logs, exec, attach and port-forward work for Pods on virtual nodes; 0 disables the node API.")
 	flags.StringVar(&o.NodeAPIHost, "node-api-advertise-address", os.Getenv("POD_IP"), "IP address at which the host's API server can reach this replica. Virtual nodes report this address as their InternalIP while this replica is the leader. Default: the environment variable POD_IP.")
@@ -135,15 +135,15 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (depends on the host's version), always or never.")
 }
 
-// Complete sets defaults from the environment and validates the options.
-func (o *Options) Complete() error {
+// CompleteAndValidate sets defaults from the environment and validates the options.
+func (o *Options) CompleteAndValidate() error {
 	if o.Namespace == "" {
 		o.Namespace = os.Getenv("POD_NAMESPACE")
 	}
 	if o.Namespace == "" {
 		o.Namespace = v1alpha1.DefaultNamespace
 	}
-	wrong := o.checkTimes()
+	wrong := o.validateTimes()
 	if o.ProbeInterval <= 0 || o.ProbeInterval > o.FenceDuration/3 {
 		wrong = append(wrong, fmt.Errorf("--probe-interval %s: must be more than 0 and at most a third of --fence-duration (%s)", o.ProbeInterval, o.FenceDuration))
 	}
@@ -151,16 +151,16 @@ func (o *Options) Complete() error {
 		wrong = append(wrong, fmt.Errorf("--claims-in-progress %d: must be at least 1", o.ClaimsInProgress))
 	}
 	for name, limit := range map[string]resource.QuantityValue{"answer": o.AnswerLimit, "cache": o.CacheLimit} {
-		if limit.Value() < minLimit {
+		if limit.Value() < minMemberLimit {
 			wrong = append(wrong, fmt.Errorf("--member-%s-limit %s: must be at least 16Mi", name, limit.String()))
 		}
 	}
-	if o.PprofAddress != "" && !onLoopback(o.PprofAddress) {
+	if o.PprofAddress != "" && !isLoopbackAddress(o.PprofAddress) {
 		wrong = append(wrong, fmt.Errorf("--pprof-bind-address %q: must be a loopback IP address and a port, such as 127.0.0.1:8082, because the endpoint has no authentication", o.PprofAddress))
 	}
 	wrong = append(wrong, o.completeNodeAPI()...)
-	if !(o.RenewTokensAfter > 0 && o.RenewTokensAfter <= membertoken.MaxAfter) { // also rejects NaN
-		wrong = append(wrong, fmt.Errorf("--renew-tokens-after %g: must be more than 0 and at most %g", o.RenewTokensAfter, membertoken.MaxAfter))
+	if !(o.RenewTokensAfter > 0 && o.RenewTokensAfter <= membertoken.MaxRenewAfter) { // also rejects NaN
+		wrong = append(wrong, fmt.Errorf("--renew-tokens-after %g: must be more than 0 and at most %g", o.RenewTokensAfter, membertoken.MaxRenewAfter))
 	}
 	switch o.NominatedNode {
 	case nominatedAuto, nominatedAlways, nominatedNever:
@@ -170,8 +170,8 @@ func (o *Options) Complete() error {
 	return errors.Join(wrong...)
 }
 
-// checkTimes validates the times that do not depend on others.
-func (o *Options) checkTimes() []error {
+// validateTimes validates the times that do not depend on others.
+func (o *Options) validateTimes() []error {
 	var wrong []error
 	for name, value := range map[string]time.Duration{"fence-duration": o.FenceDuration, "orphan-interval": o.OrphanInterval, "recheck-interval": o.RecheckInterval} {
 		if value < time.Second {
@@ -188,11 +188,11 @@ func (o *Options) checkTimes() []error {
 
 // completeNodeAPI defaults and validates the node API's options.
 func (o *Options) completeNodeAPI() []error {
-	if !o.servesNodes() {
+	if !o.servesNodeAPI() {
 		return nil
 	}
 	var wrong []error
-	if _, err := o.NodePort(); err != nil {
+	if _, err := o.NodeAPIPort(); err != nil {
 		wrong = append(wrong, fmt.Errorf("--node-api-bind-address %q: must be an address and a port, such as :10250, or 0 to disable the node API", o.NodeAPIAddress))
 	}
 	if _, err := netip.ParseAddr(o.NodeAPIHost); o.NodeAPIHost != "" && err != nil {
@@ -210,12 +210,12 @@ func (o *Options) completeNodeAPI() []error {
 	return wrong
 }
 
-// servesNodes reports whether the node API is enabled.
-func (o *Options) servesNodes() bool { return o.NodeAPIAddress != "0" && o.NodeAPIAddress != "" }
+// servesNodeAPI reports whether the node API is enabled.
+func (o *Options) servesNodeAPI() bool { return o.NodeAPIAddress != "0" && o.NodeAPIAddress != "" }
 
-// NodePort returns the node API's port, or 0 if the node API is disabled.
-func (o *Options) NodePort() (int32, error) {
-	if !o.servesNodes() {
+// NodeAPIPort returns the node API's port, or 0 if the node API is disabled.
+func (o *Options) NodeAPIPort() (int32, error) {
+	if !o.servesNodeAPI() {
 		return 0, nil
 	}
 	_, port, err := net.SplitHostPort(o.NodeAPIAddress)
@@ -229,9 +229,9 @@ func (o *Options) NodePort() (int32, error) {
 	return int32(number), nil
 }
 
-// Nominates reports whether the scheduler of a host with the given version sets
+// SchedulerNominates reports whether the scheduler of a host with the given version sets
 // status.nominatedNodeName before it binds a Pod.
-func (o *Options) Nominates(hostVersion string) bool {
+func (o *Options) SchedulerNominates(hostVersion string) bool {
 	switch o.NominatedNode {
 	case nominatedAlways:
 		return true
@@ -242,8 +242,8 @@ func (o *Options) Nominates(hostVersion string) bool {
 	return err == nil && v.AtLeast(version.MustParseGeneric(nominatedSince))
 }
 
-// onLoopback reports whether an address is reachable only from this machine or Pod.
-func onLoopback(address string) bool {
+// isLoopbackAddress reports whether an address is reachable only from this machine or Pod.
+func isLoopbackAddress(address string) bool {
 	bound, err := netip.ParseAddrPort(address)
 	return err == nil && bound.Addr().IsLoopback()
 }

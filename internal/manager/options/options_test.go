@@ -45,7 +45,7 @@ func TestOptions(t *testing.T) {
 			if err := flags.Parse(strings.Fields(args)); err != nil {
 				t.Fatal(err)
 			}
-			err := o.Complete()
+			err := o.CompleteAndValidate()
 			if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.HasPrefix(err.Error(), wrong+" ")) {
 				t.Errorf("%v, want an error with %q", err, wrong)
 			}

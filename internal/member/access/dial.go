@@ -15,27 +15,27 @@ import (
 )
 
 // refusedRanges lists address ranges that a kubeconfig must not point to, with the reasons.
-// refusedAddress also rejects other addresses.
+// addressRefusal also rejects other addresses.
 var refusedRanges = []struct {
 	prefix netip.Prefix
 	why    string
 }{
 	// Gateways translate addresses in these ranges to IPv4 addresses. Xylem cannot check the IPv4
 	// address, because only the gateway can determine it, or because it is obfuscated.
-	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
-	{netip.MustParsePrefix("::ffff:0:0:0/96"), translated},
-	{netip.MustParsePrefix("2001::/32"), translated},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), translatedAddress},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), translatedAddress},
+	{netip.MustParsePrefix("2001::/32"), translatedAddress},
 	// Site-local addresses, which fd00::/8 replaced, and addresses that cannot be destinations.
 	{netip.MustParsePrefix("fec0::/10"), "a deprecated site-local address"},
 	{netip.MustParsePrefix("0.0.0.0/8"), "an address that cannot be a destination"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved or broadcast address"},
 }
 
-const translated = "an address that a gateway translates to an IPv4 address, which Xylem cannot check"
+const translatedAddress = "an address that a gateway translates to an IPv4 address, which Xylem cannot check"
 
-// embedding lists the prefixes of IPv6 addresses that contain an IPv4 address (NAT64, 6to4,
+// embeddedPrefixes lists the prefixes of IPv6 addresses that contain an IPv4 address (NAT64, 6to4,
 // IPv4-compatible), and the byte at which the IPv4 address begins.
-var embedding = []struct {
+var embeddedPrefixes = []struct {
 	prefix netip.Prefix
 	at     int
 }{
@@ -51,9 +51,9 @@ func isISATAP(address netip.Addr) bool {
 	return address.Is6() && raw[8]&^2 == 0 && raw[9] == 0 && raw[10] == 0x5e && raw[11] == 0xfe
 }
 
-// refusedAddress returns why the manager must not connect to an address, or "" if it may. The
+// addressRefusal returns why the manager must not connect to an address, or "" if it may. The
 // manager's network may reach addresses that the author of a kubeconfig cannot reach (I8).
-func refusedAddress(address netip.Addr, allowLoopback bool) string {
+func addressRefusal(address netip.Addr, allowLoopback bool) string {
 	address = address.WithZone("").Unmap()
 	switch {
 	case !address.IsValid():
@@ -70,7 +70,7 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 	case address.IsMulticast():
 		return "a multicast address"
 	case isISATAP(address):
-		return translated
+		return translatedAddress
 	}
 	for _, prefix := range sanitize.MetadataServices {
 		if prefix.Contains(address) {
@@ -82,70 +82,70 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 			return r.why
 		}
 	}
-	for _, e := range embedding {
+	for _, e := range embeddedPrefixes {
 		if e.prefix.Contains(address) {
 			raw := address.As16()
-			return refusedAddress(netip.AddrFrom4([4]byte(raw[e.at:e.at+4])), allowLoopback)
+			return addressRefusal(netip.AddrFrom4([4]byte(raw[e.at:e.at+4])), allowLoopback)
 		}
 	}
 	return ""
 }
 
-func addressProblem(address, why string) *Problem {
-	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the server in the kubeconfig points to %s, %s, to which the manager does not connect. Specify the address of the member's API server", address, why)
+func newAddressProblem(address, why string) *ConnectionProblem {
+	return ConnectionProblemf(v1alpha1.ReasonKubeconfigRefused, "the server in the kubeconfig points to %s, %s, to which the manager does not connect. Specify the address of the member's API server", address, why)
 }
 
-// dialer connects only to addresses that refusedAddress allows. It checks the address at dial
+// newCheckedDialer connects only to addresses that addressRefusal allows. It checks the address at dial
 // time, after DNS resolution, because a name can resolve differently between a check and its
 // use.
-func dialer(allowLoopback bool) *net.Dialer {
+func newCheckedDialer(allowLoopback bool) *net.Dialer {
 	return &net.Dialer{
 		Timeout: DialTimeout, KeepAlive: 30 * time.Second,
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			host, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return addressProblem(address, "an invalid address")
+				return newAddressProblem(address, "an invalid address")
 			}
-			if why := refusedAddress(host.Addr(), allowLoopback); why != "" {
-				return addressProblem(host.Addr().String(), why)
+			if why := addressRefusal(host.Addr(), allowLoopback); why != "" {
+				return newAddressProblem(host.Addr().String(), why)
 			}
 			return nil
 		},
 	}
 }
 
-// Way describes how a transport reaches a server: directly, or through the proxy that the manager's
+// DialSettings describes how a transport reaches a server: directly, or through the proxy that the manager's
 // environment configures. The operator configures that proxy, so its address is not checked. The
 // server behind it is checked only if it is an IP address, because the proxy resolves names.
-type Way struct {
+type DialSettings struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	Dial  func(context.Context, string, string) (net.Conn, error)
 }
 
-// WayTo returns how to reach a server: directly, or through one of the proxies. Errors are
+// DialSettingsFor returns how to reach a server: directly, or through one of the proxies. Errors are
 // Problems.
-func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.URL, error)) (Way, error) {
-	direct := Way{
+func DialSettingsFor(server string, allowLoopback bool, proxies func(*http.Request) (*url.URL, error)) (DialSettings, error) {
+	direct := DialSettings{
 		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
-		Dial:  dialer(allowLoopback).DialContext,
+		Dial:  newCheckedDialer(allowLoopback).DialContext,
 	}
 	target, err := url.Parse(server)
 	if err != nil {
-		return Way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the server in the kubeconfig is not a plain https URL. Specify a URL such as https://member.example:6443")
+		return DialSettings{}, ConnectionProblemf(v1alpha1.ReasonKubeconfigInvalid, "the server in the kubeconfig is not a plain https URL. Specify a URL such as https://member.example:6443")
 	}
 	proxy, err := proxies(&http.Request{URL: target})
 	if err != nil {
-		return Way{}, fmt.Errorf("read the proxy settings from the manager's environment: %w", err)
+		return DialSettings{}, fmt.Errorf("read the proxy settings from the manager's environment: %w", err)
 	}
 	if proxy == nil {
 		return direct, nil
 	}
 	if literal, err := netip.ParseAddr(target.Hostname()); err == nil {
-		if why := refusedAddress(literal, allowLoopback); why != "" {
-			return Way{}, addressProblem(literal.String(), why)
+		if why := addressRefusal(literal, allowLoopback); why != "" {
+			return DialSettings{}, newAddressProblem(literal.String(), why)
 		}
 	}
-	return Way{Proxy: http.ProxyURL(proxy), Dial: (&net.Dialer{Timeout: DialTimeout, KeepAlive: 30 * time.Second}).DialContext}, nil
+	return DialSettings{Proxy: http.ProxyURL(proxy), Dial: (&net.Dialer{Timeout: DialTimeout, KeepAlive: 30 * time.Second}).DialContext}, nil
 }
 
 // DialTimeout limits the time to establish a connection.

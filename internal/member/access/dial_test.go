@@ -37,16 +37,16 @@ func TestRefusedAddress(t *testing.T) {
 		"10.96.0.1": "", "2001:db8:0:0:100:5efe:a00:1": "", "2600:5efe::1": "",
 	} {
 		t.Run(address, func(t *testing.T) {
-			why := refusedAddress(netip.MustParseAddr(address), false)
+			why := addressRefusal(netip.MustParseAddr(address), false)
 			if (why == "") != (says == "") || !strings.Contains(why, says) {
 				t.Errorf("refused because of %q, want %q", why, says)
 			}
-			if allowed := refusedAddress(netip.MustParseAddr(address), true); (says == "loopback") != (why != "" && allowed == "") {
+			if allowed := addressRefusal(netip.MustParseAddr(address), true); (says == "loopback") != (why != "" && allowed == "") {
 				t.Errorf("the address is refused because of %q although loopback is allowed", allowed)
 			}
 		})
 	}
-	if refusedAddress(netip.Addr{}, true) == "" {
+	if addressRefusal(netip.Addr{}, true) == "" {
 		t.Error("an empty address is allowed")
 	}
 }
@@ -60,12 +60,12 @@ func TestAddressesBehindAProxy(t *testing.T) {
 		}
 		return url.Parse("http://127.0.0.1:1")
 	}
-	_, err := WayTo("https://169.254.169.254:6443", false, proxies)
-	if p := (*Problem)(nil); !errors.As(err, &p) || p.Reason != v1alpha1.ReasonKubeconfigRefused {
+	_, err := DialSettingsFor("https://169.254.169.254:6443", false, proxies)
+	if p := (*ConnectionProblem)(nil); !errors.As(err, &p) || p.Reason != v1alpha1.ReasonKubeconfigRefused {
 		t.Errorf("error is %v, want a Problem with reason KubeconfigRefused", err)
 	}
 	for server, proxied := range map[string]bool{"https://member.example.com": true, "https://203.0.113.7:6443": true, "https://10.1.2.3:6443": false} {
-		got, err := WayTo(server, false, proxies)
+		got, err := DialSettingsFor(server, false, proxies)
 		if err != nil {
 			t.Fatal(err)
 		}

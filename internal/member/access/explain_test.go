@@ -29,10 +29,10 @@ func TestExplainWrite(t *testing.T) {
 		"no response":                     {errors.New("connection refused: no"), v1alpha1.ReasonUnreachable},
 		"a timeout":                       {apierrors.NewServerTimeout(lease, "patch", 1), v1alpha1.ReasonUnreachable},
 		"a conflict":                      {apierrors.NewConflict(lease, "h1", errors.New("no")), v1alpha1.ReasonUnreachable},
-		"a problem":                       {Problemf(v1alpha1.ReasonHostCloned, "no"), v1alpha1.ReasonHostCloned},
+		"a problem":                       {ConnectionProblemf(v1alpha1.ReasonHostCloned, "no"), v1alpha1.ReasonHostCloned},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := AsProblem(ExplainWrite("renew the fence", `Lease "ns/h1"`, "ns", tc.err))
+			p := AsConnectionProblem(ExplainWriteError("renew the fence", `Lease "ns/h1"`, "ns", tc.err))
 			if p == nil || p.Reason != tc.reason {
 				t.Fatalf("got %v, want reason %s", p, tc.reason)
 			}
@@ -57,7 +57,7 @@ func TestExplainWriteRemedies(t *testing.T) {
 		`while namespace "ns" is being deleted`:                    terminating,
 		"etcd: no. Ask the member's admin to check the API server": apierrors.NewInternalError(errors.New("etcd: no")),
 	} {
-		if p := AsProblem(ExplainWrite("renew the fence", `Lease "ns/h1"`, "ns", err)); p == nil || p.Reason != v1alpha1.ReasonLeaseRejected || !strings.Contains(p.Message, want) {
+		if p := AsConnectionProblem(ExplainWriteError("renew the fence", `Lease "ns/h1"`, "ns", err)); p == nil || p.Reason != v1alpha1.ReasonLeaseRejected || !strings.Contains(p.Message, want) {
 			t.Errorf("got %v, want %q", p, want)
 		}
 	}

@@ -21,22 +21,22 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// Problem is an error that explains why the manager cannot connect to a member. It contains the
+// ConnectionProblem is an error that explains why the manager cannot connect to a member. It contains the
 // reason and the message for the Connected condition.
-type Problem struct {
+type ConnectionProblem struct {
 	Reason  string
 	Message string
 }
 
-func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
+func (p *ConnectionProblem) Error() string { return p.Reason + ": " + p.Message }
 
-// MessageLimit is the maximum length, in bytes, of a message from a member. The API server limits a
+// MaxMessageBytes is the maximum length, in bytes, of a message from a member. The API server limits a
 // condition's message to 32 KiB.
-const MessageLimit = 2 << 10
+const MaxMessageBytes = 2 << 10
 
-// Problemf creates a Problem with a sanitized, bounded message.
-func Problemf(reason, format string, args ...any) *Problem {
-	return &Problem{Reason: reason, Message: sanitize.Plain(fmt.Sprintf(format, args...), MessageLimit)}
+// ConnectionProblemf creates a Problem with a sanitized, bounded message.
+func ConnectionProblemf(reason, format string, args ...any) *ConnectionProblem {
+	return &ConnectionProblem{Reason: reason, Message: sanitize.PlainText(fmt.Sprintf(format, args...), MaxMessageBytes)}
 }
 
 // ParseKubeconfig builds a client configuration from the allowed fields of a kubeconfig: the
@@ -45,31 +45,31 @@ func Problemf(reason, format string, args ...any) *Problem {
 // or impersonate a user, and insecure-skip-tls-verify unless allowInsecure is set. Errors are
 // Problems.
 func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
-	config, err := load(raw)
+	config, err := loadKubeconfig(raw)
 	if err != nil {
 		return nil, err
 	}
-	cluster, user, err := current(config)
+	cluster, user, err := currentContextOf(config)
 	if err != nil {
 		return nil, err
 	}
-	if refused := refusals(cluster, user, allowInsecure); len(refused) > 0 {
-		return nil, Problemf(v1alpha1.ReasonKubeconfigRefused,
+	if refused := refusedFields(cluster, user, allowInsecure); len(refused) > 0 {
+		return nil, ConnectionProblemf(v1alpha1.ReasonKubeconfigRefused,
 			"the kubeconfig uses %s, which the manager does not allow. Specify the server, certificate-authority-data, and either a token, or client-certificate-data and client-key-data",
 			strings.Join(refused, ", "))
 	}
-	return build(cluster, user)
+	return buildClientConfig(cluster, user)
 }
 
-func load(raw []byte) (*clientcmdapi.Config, error) {
+func loadKubeconfig(raw []byte) (*clientcmdapi.Config, error) {
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		return nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig cannot be parsed: %v. Put a valid kubeconfig into the Secret", err)
+		return nil, ConnectionProblemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig cannot be parsed: %v. Put a valid kubeconfig into the Secret", err)
 	}
 	return config, nil
 }
 
-func write(config *clientcmdapi.Config) ([]byte, error) {
+func encodeKubeconfig(config *clientcmdapi.Config) ([]byte, error) {
 	raw, err := clientcmd.Write(*config)
 	if err != nil {
 		return nil, fmt.Errorf("encode the kubeconfig: %w", err)
@@ -77,9 +77,9 @@ func write(config *clientcmdapi.Config) ([]byte, error) {
 	return raw, nil
 }
 
-func current(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
+func currentContextOf(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	invalid := func(format string, args ...any) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
-		return nil, nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, format, args...)
+		return nil, nil, ConnectionProblemf(v1alpha1.ReasonKubeconfigInvalid, format, args...)
 	}
 	if config.CurrentContext == "" {
 		return invalid("the kubeconfig has no current-context. Set it to the member's context")
@@ -99,8 +99,8 @@ func current(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.
 	return cluster, user, nil
 }
 
-// refusals returns the sorted names of fields that are set but not allowed.
-func refusals(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, allowInsecure bool) []string {
+// refusedFields returns the sorted names of fields that are set but not allowed.
+func refusedFields(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, allowInsecure bool) []string {
 	set := map[string]bool{
 		"exec":                  user.Exec != nil,
 		"auth-provider":         user.AuthProvider != nil,
@@ -124,13 +124,13 @@ func refusals(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, allowI
 	return named
 }
 
-func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Config, error) {
+func buildClientConfig(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Config, error) {
 	invalid := func(format string, args ...any) (*rest.Config, error) {
-		return nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, format, args...)
+		return nil, ConnectionProblemf(v1alpha1.ReasonKubeconfigInvalid, format, args...)
 	}
 	server, err := url.Parse(cluster.Server)
 	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil || server.RawQuery != "" || server.Fragment != "" {
-		return invalid("the server %q in the kubeconfig is not a plain https URL", redacted(cluster.Server))
+		return invalid("the server %q in the kubeconfig is not a plain https URL", redactURL(cluster.Server))
 	}
 	if len(cluster.CertificateAuthorityData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(cluster.CertificateAuthorityData) {
 		return invalid("certificate-authority-data contains no PEM certificate. Put the CA's certificate there")
@@ -164,52 +164,52 @@ func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Co
 	}, nil
 }
 
-// redacted removes credentials and the query from a URL, so that messages do not leak them.
-func redacted(address string) string {
+// redactURL removes credentials and the query from a URL, so that messages do not leak them.
+func redactURL(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	}
 	return "(unreadable)"
 }
 
-// Explain converts the error of a request to a member into a Problem.
-func Explain(doing string, err error) error {
+// ExplainRequestError converts the error of a request to a member into a Problem.
+func ExplainRequestError(doing string, err error) error {
 	const theMember = "the member"
 	switch {
-	case AsProblem(err) != nil:
-		return AsProblem(err)
+	case AsConnectionProblem(err) != nil:
+		return AsConnectionProblem(err)
 	case apierrors.IsUnauthorized(err):
-		return Problemf(v1alpha1.ReasonUnauthorized, Unauthorized+" (%s). Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", theMember, doing)
+		return ConnectionProblemf(v1alpha1.ReasonUnauthorized, UnauthorizedFormat+" (%s). Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", theMember, doing)
 	case apierrors.IsForbidden(err):
-		return Problemf(v1alpha1.ReasonForbidden, Forbidden+" (%s): %v. Run `kubectl xylem register` for this registration again, or upgrade the chart xylem-member in the member", theMember, doing, err)
+		return ConnectionProblemf(v1alpha1.ReasonForbidden, ForbiddenFormat+" (%s): %v. Run `kubectl xylem register` for this registration again, or upgrade the chart xylem-member in the member", theMember, doing, err)
 	}
-	return Problemf(v1alpha1.ReasonUnreachable, Unreachable+" (%s): %v. Check the server in the kubeconfig, and the network between the manager and the member. Xylem retries", theMember, doing, err)
+	return ConnectionProblemf(v1alpha1.ReasonUnreachable, UnreachableFormat+" (%s): %v. Check the server in the kubeconfig, and the network between the manager and the member. Xylem retries", theMember, doing, err)
 }
 
 // AccountPolicy is the admission policy of config/member that limits Xylem's accounts.
 const AccountPolicy = "xylem-account"
 
-// ExplainWrite converts the error of a write of the fence into a Problem. what names the written
+// ExplainWriteError converts the error of a write of the fence into a Problem. what names the written
 // object, and namespace is the fence's. Unlike a read, a webhook or policy of the member may reject a
 // write, which is not the credentials' fault. Xylem's own policy rejects another host's credentials.
-func ExplainWrite(doing, what, namespace string, err error) error {
-	rejected := report.LeaseRefused(err)
-	if rejected == "" || AsProblem(err) != nil || wording.DeniedByPolicy(err, AccountPolicy) {
-		return Explain(doing, err)
+func ExplainWriteError(doing, what, namespace string, err error) error {
+	rejected := report.LeaseRefusalMessage(err)
+	if rejected == "" || AsConnectionProblem(err) != nil || wording.DeniedByPolicy(err, AccountPolicy) {
+		return ExplainRequestError(doing, err)
 	}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return Problemf(v1alpha1.ReasonLeaseRejected, "the member cannot store %s while namespace %q is being deleted. Ask the member's admin why the namespace was deleted, and to create it again. Xylem retries", what, namespace)
+		return ConnectionProblemf(v1alpha1.ReasonLeaseRejected, "the member cannot store %s while namespace %q is being deleted. Ask the member's admin why the namespace was deleted, and to create it again. Xylem retries", what, namespace)
 	case apierrors.IsInternalError(err) && !wording.WebhookFailed(err):
-		return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but fails to store %s: %s. Ask the member's admin to check the API server, and policies that change this object. Xylem retries", what, rejected)
+		return ConnectionProblemf(v1alpha1.ReasonLeaseRejected, "the member answers, but fails to store %s: %s. Ask the member's admin to check the API server, and policies that change this object. Xylem retries", what, rejected)
 	}
-	return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %q from the webhook or policy, or to repair the webhook. Xylem retries",
+	return ConnectionProblemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %q from the webhook or policy, or to repair the webhook. Xylem retries",
 		what, rejected, namespace)
 }
 
-// AsProblem returns the Problem in err's chain, or nil.
-func AsProblem(err error) *Problem {
-	var p *Problem
+// AsConnectionProblem returns the Problem in err's chain, or nil.
+func AsConnectionProblem(err error) *ConnectionProblem {
+	var p *ConnectionProblem
 	if errors.As(err, &p) {
 		return p
 	}

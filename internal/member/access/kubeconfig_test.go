@@ -127,7 +127,7 @@ func TestParseKubeconfig(t *testing.T) {
 				}
 				return
 			}
-			p := &Problem{}
+			p := &ConnectionProblem{}
 			if !errors.As(err, &p) || p.Reason != tc.reason {
 				t.Fatalf("error is %v, want a Problem with reason %s", err, tc.reason)
 			}
@@ -171,7 +171,7 @@ func FuzzParseKubeconfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		config, err := ParseKubeconfig(raw, false)
 		if err != nil {
-			p := &Problem{}
+			p := &ConnectionProblem{}
 			if !errors.As(err, &p) || p.Message == "" || config != nil {
 				t.Errorf("error is %#v, config %v; want a Problem with a message, and no config", err, config)
 			}

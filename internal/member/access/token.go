@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Token contains the claims of a service account token. Only the member can verify the token's
+// AccountToken contains the claims of a service account token. Only the member can verify the token's
 // signature. Xylem uses the claims only to decide when to request the next token, and for which
 // account.
-type Token struct {
+type AccountToken struct {
 	// Issuer is the token's issuer. Namespace and Account are the ServiceAccount's namespace and name.
 	Issuer, Namespace, Account string
 	// Issued and Expires are times by the member's clock.
@@ -21,22 +21,22 @@ type Token struct {
 }
 
 const (
-	// accountPrefix is the prefix of the subject in service account tokens.
-	accountPrefix = "system:serviceaccount:"
-	// lastSecond is the end of the year 9999. metav1.Time cannot represent later times.
-	lastSecond = 253402300799
+	// tokenSubjectPrefix is the prefix of the subject in service account tokens.
+	tokenSubjectPrefix = "system:serviceaccount:"
+	// maxTokenSecond is the end of the year 9999. metav1.Time cannot represent later times.
+	maxTokenSecond = 253402300799
 )
 
-// ParseToken parses a token. It returns false unless the token belongs to a service account and has
+// ParseAccountToken parses a token. It returns false unless the token belongs to a service account and has
 // an expiry.
-func ParseToken(raw string) (Token, bool) {
+func ParseAccountToken(raw string) (AccountToken, bool) {
 	parts := strings.Split(raw, ".")
 	if len(parts) != 3 {
-		return Token{}, false
+		return AccountToken{}, false
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return Token{}, false
+		return AccountToken{}, false
 	}
 	var claims struct {
 		Issuer  string `json:"iss"`
@@ -45,27 +45,27 @@ func ParseToken(raw string) (Token, bool) {
 		Expires int64  `json:"exp"`
 	}
 	if err := json.Unmarshal(payload, &claims); err != nil {
-		return Token{}, false
+		return AccountToken{}, false
 	}
-	account, ok := strings.CutPrefix(claims.Subject, accountPrefix)
+	account, ok := strings.CutPrefix(claims.Subject, tokenSubjectPrefix)
 	namespace, name, cut := strings.Cut(account, ":")
-	if !ok || !cut || namespace == "" || name == "" || claims.Issued <= 0 || claims.Expires <= claims.Issued || claims.Expires > lastSecond {
-		return Token{}, false
+	if !ok || !cut || namespace == "" || name == "" || claims.Issued <= 0 || claims.Expires <= claims.Issued || claims.Expires > maxTokenSecond {
+		return AccountToken{}, false
 	}
-	return Token{
+	return AccountToken{
 		Issuer: claims.Issuer, Namespace: namespace, Account: name,
 		Issued: time.Unix(claims.Issued, 0), Expires: time.Unix(claims.Expires, 0),
 	}, true
 }
 
-// Same reports whether two tokens belong to the same account.
-func (t Token) Same(as Token) bool {
+// IsSameAccount reports whether two tokens belong to the same account.
+func (t AccountToken) IsSameAccount(as AccountToken) bool {
 	return t.Issuer == as.Issuer && t.Namespace == as.Namespace && t.Account == as.Account
 }
 
-// TokenOf returns the token of the kubeconfig's current user, or "" if the user has no token or the
+// KubeconfigToken returns the token of the kubeconfig's current user, or "" if the user has no token or the
 // kubeconfig does not parse.
-func TokenOf(kubeconfig []byte) string {
+func KubeconfigToken(kubeconfig []byte) string {
 	config, err := ParseKubeconfig(kubeconfig, true)
 	if err != nil {
 		return ""
@@ -73,9 +73,9 @@ func TokenOf(kubeconfig []byte) string {
 	return config.BearerToken
 }
 
-// Renewed returns the token of a changed kubeconfig, and true if the only change is another token of
+// RenewedToken returns the token of a changed kubeconfig, and true if the only change is another token of
 // the same ServiceAccount.
-func Renewed(then, now []byte) (string, bool) {
+func RenewedToken(then, now []byte) (string, bool) {
 	before, err := ParseKubeconfig(then, true)
 	if err != nil {
 		return "", false
@@ -84,32 +84,32 @@ func Renewed(then, now []byte) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	old, ok := ParseToken(before.BearerToken)
-	renewed, is := ParseToken(after.BearerToken)
-	if !ok || !is || !old.Same(renewed) {
+	old, ok := ParseAccountToken(before.BearerToken)
+	renewed, is := ParseAccountToken(after.BearerToken)
+	if !ok || !is || !old.IsSameAccount(renewed) {
 		return "", false
 	}
-	return after.BearerToken, reflect.DeepEqual(settingsOf(before), settingsOf(after))
+	return after.BearerToken, reflect.DeepEqual(settingsExceptToken(before), settingsExceptToken(after))
 }
 
-// settingsOf returns all settings of a configuration that ParseKubeconfig sets, except the token.
-func settingsOf(c *rest.Config) any {
+// settingsExceptToken returns all settings of a configuration that ParseKubeconfig sets, except the token.
+func settingsExceptToken(c *rest.Config) any {
 	return struct {
 		host string
 		tls  rest.TLSClientConfig
 	}{c.Host, c.TLSClientConfig}
 }
 
-// WithToken returns the kubeconfig with the current user's token replaced.
-func WithToken(kubeconfig []byte, token string) ([]byte, error) {
-	config, err := load(kubeconfig)
+// KubeconfigWithToken returns the kubeconfig with the current user's token replaced.
+func KubeconfigWithToken(kubeconfig []byte, token string) ([]byte, error) {
+	config, err := loadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	_, user, err := current(config)
+	_, user, err := currentContextOf(config)
 	if err != nil {
 		return nil, err
 	}
 	user.Token = token
-	return write(config)
+	return encodeKubeconfig(config)
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// connectLimit is the maximum size, in bytes, of the header of a proxy's response.
-const connectLimit = 64 << 10
+// maxConnectHeaderBytes is the maximum size, in bytes, of the header of a proxy's response.
+const maxConnectHeaderBytes = 64 << 10
 
-// Through connects to an address, through the proxy if there is one.
-func (w Way) Through(ctx context.Context, network, address string) (net.Conn, error) {
+// DialThroughProxy connects to an address, through the proxy if there is one.
+func (w DialSettings) DialThroughProxy(ctx context.Context, network, address string) (net.Conn, error) {
 	via, err := w.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
 	if err != nil || via == nil {
 		if err != nil {
@@ -25,26 +25,26 @@ func (w Way) Through(ctx context.Context, network, address string) (net.Conn, er
 		}
 		return w.Dial(ctx, network, address)
 	}
-	conn, err := w.Dial(ctx, network, addressOf(via))
+	conn, err := w.Dial(ctx, network, proxyAddress(via))
 	if err != nil {
 		return nil, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(deadline); err != nil {
-			return nil, closing(conn, err)
+			return nil, closeWithError(conn, err)
 		}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	tunnel, err := tunnelTo(ctx, conn, via, address)
+	tunnel, err := openProxyTunnel(ctx, conn, via, address)
 	if err != nil {
-		return nil, closing(conn, fmt.Errorf("connect through proxy %s: %w", via.Host, err))
+		return nil, closeWithError(conn, fmt.Errorf("connect through proxy %s: %w", via.Host, err))
 	}
 	return tunnel, tunnel.SetDeadline(time.Time{})
 }
 
-// addressOf returns the host and port of a proxy. The port defaults to the scheme's port.
-func addressOf(via *url.URL) string {
+// proxyAddress returns the host and port of a proxy. The port defaults to the scheme's port.
+func proxyAddress(via *url.URL) string {
 	port := via.Port()
 	if port == "" {
 		port = map[string]string{"https": "443"}[via.Scheme]
@@ -55,13 +55,13 @@ func addressOf(via *url.URL) string {
 	return net.JoinHostPort(via.Hostname(), port)
 }
 
-func closing(conn net.Conn, err error) error {
+func closeWithError(conn net.Conn, err error) error {
 	_ = conn.Close() // the caller returns the first error
 	return err
 }
 
-// tunnelTo opens a tunnel to an address through a proxy (HTTP CONNECT).
-func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) (net.Conn, error) {
+// openProxyTunnel opens a tunnel to an address through a proxy (HTTP CONNECT).
+func openProxyTunnel(ctx context.Context, conn net.Conn, via *url.URL, address string) (net.Conn, error) {
 	if via.Scheme == "https" {
 		secure := tls.Client(conn, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})
 		if err := secure.HandshakeContext(ctx); err != nil {
@@ -79,7 +79,7 @@ func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) 
 	}
 	// The buffer contains nothing beyond the response, because in the tunnel the client sends
 	// first.
-	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, connectLimit)), request) //nolint:bodyclose // a response to CONNECT has no body
+	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxConnectHeaderBytes)), request) //nolint:bodyclose // a response to CONNECT has no body
 	if err != nil {
 		return nil, err
 	}

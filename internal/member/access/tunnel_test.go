@@ -51,10 +51,10 @@ func TestThrough(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			via, asked := connectProxy(t, tc.answer)
-			w := Way{Proxy: http.ProxyURL(via), Dial: new(net.Dialer).DialContext}
+			w := DialSettings{Proxy: http.ProxyURL(via), Dial: new(net.Dialer).DialContext}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			conn, err := w.Through(ctx, "tcp", "member.example:6443")
+			conn, err := w.DialThroughProxy(ctx, "tcp", "member.example:6443")
 			if request := <-asked; request.Method != http.MethodConnect || request.Host != "member.example:6443" || request.Header.Get("Proxy-Authorization") == "" {
 				t.Errorf("the proxy received %s %s, %v; want CONNECT member.example:6443 with the proxy's credentials", request.Method, request.Host, request.Header)
 			}

@@ -20,10 +20,10 @@ func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 
 // Renewals of the fence do not wait behind the lists of the caches.
 func TestFenceDoesNotWait(t *testing.T) {
-	limiter := NewLimiter(DefaultLimits, clientgoscheme.Scheme)
+	limiter := NewMemoryLimiter(DefaultMemoryLimits, clientgoscheme.Scheme)
 	const deadline = time.Minute
-	for range 2 * deadline / time.Second { // decodeBurst is more than decodeRate allows in a second
-		limiter.decoded.ReserveN(time.Now(), decodeBurst)
+	for range 2 * deadline / time.Second { // decodeBurstBytes is more than decodeBytesPerSecond allows in a second
+		limiter.decoded.ReserveN(time.Now(), decodeBurstBytes)
 	}
 	for name, tc := range map[string]struct{ fence, waits bool }{"the fence": {fence: true}, "other requests": {waits: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestFenceDoesNotWait(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			response, err := Answers{Next: answering(`{"kind":"Lease"}`), Bearer: NewBearer("", clock.RealClock{}), Limiter: limiter, Fence: tc.fence}.RoundTrip(request)
+			response, err := ResponseTransport{Next: answering(`{"kind":"Lease"}`), Bearer: NewTokenHolder("", clock.RealClock{}), Limiter: limiter, ForFence: tc.fence}.RoundTrip(request)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,136 +11,136 @@ import (
 	"github.com/xylem-io/xylem/internal/weigh"
 )
 
-// whole weighs a response that is not a watch. It returns io.EOF only when the response may be
+// wholeBody weighs a response that is not a watch. It returns io.EOF only when the response may be
 // decoded.
-type whole struct {
-	*reading
+type wholeBody struct {
+	*countedBody
 	ctx    context.Context //nolint:containedctx // the context of the request whose response this is
-	json   *weigh.JSON     // nil for protobuf
+	json   *weigh.JSONWeigher     // nil for protobuf
 	buffer *bytes.Buffer   // the protobuf read so far, from buffers
 	length int64
-	last   error
+	lastError   error
 	// divisible means that the caller requests smaller pages if this one is too large.
 	divisible bool
 }
 
-// buffers contains the buffers of pages that were read. Otherwise, a page would take several times its size,
+// pageBuffers contains the buffers of pages that were read. Otherwise, a page would take several times its size,
 // because its buffer grows while it is read.
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var pageBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // Read implements io.Reader.
-func (w *whole) Read(p []byte) (int, error) {
-	if w.last != nil {
-		return 0, w.last
+func (w *wholeBody) Read(p []byte) (int, error) {
+	if w.lastError != nil {
+		return 0, w.lastError
 	}
-	n, err := w.reading.Read(p)
+	n, err := w.countedBody.Read(p)
 	switch w.length += int64(n); {
-	case w.divisible && w.length > pageBytes:
-		w.last = ErrDivide
-	case w.length > AnswerLimit:
-		w.last = w.limiter.tooLong(w.what, AnswerLimit)
+	case w.divisible && w.length > maxDivisiblePageBytes:
+		w.lastError = ErrPageTooLarge
+	case w.length > MaxResponseBytes:
+		w.lastError = w.limiter.rejectTooLong(w.what, MaxResponseBytes)
 	}
-	if w.last != nil {
-		return 0, w.last
+	if w.lastError != nil {
+		return 0, w.lastError
 	}
-	if failed := w.weigh(p[:n]); failed != nil {
-		w.last = failed
-		return 0, w.last
+	if failed := w.weighData(p[:n]); failed != nil {
+		w.lastError = failed
+		return 0, w.lastError
 	}
 	if errors.Is(err, io.EOF) {
-		if failed := w.end(); failed != nil {
+		if failed := w.finishWeighing(); failed != nil {
 			err = failed
 		}
 	}
-	w.last = err
+	w.lastError = err
 	return n, err
 }
 
-func (w *whole) weigh(data []byte) error {
+func (w *wholeBody) weighData(data []byte) error {
 	if w.json == nil {
 		if w.buffer == nil {
-			w.buffer, _ = buffers.Get().(*bytes.Buffer)
+			w.buffer, _ = pageBuffers.Get().(*bytes.Buffer)
 		}
 		w.buffer.Write(data)
 		return nil
 	}
 	for len(data) > 0 {
-		taken, _, err := w.json.Weigh(data)
+		taken, _, err := w.json.WeighBytes(data)
 		if err != nil {
-			return w.limiter.malformed(w.what, err)
+			return w.limiter.rejectMalformed(w.what, err)
 		}
 		data = data[taken:]
 	}
-	if weight, _ := w.json.Weight(); weight > w.limiter.Answer {
-		return w.tooLarge()
+	if weight, _ := w.json.WeightAndLength(); weight > w.limiter.ResponseBytes {
+		return w.rejectTooLarge()
 	}
 	return nil
 }
 
-func (w *whole) tooLarge() error {
+func (w *wholeBody) rejectTooLarge() error {
 	if w.divisible {
-		return ErrDivide
+		return ErrPageTooLarge
 	}
-	return w.limiter.tooLarge(w.what)
+	return w.limiter.rejectTooLarge(w.what)
 }
 
-// end weighs protobuf, and waits until the response may be decoded.
-func (w *whole) end() error {
+// finishWeighing weighs protobuf, and waits until the response may be decoded.
+func (w *wholeBody) finishWeighing() error {
 	if w.json != nil {
-		weight, _ := w.json.Weight()
-		return w.pace(w.ctx, weight)
+		weight, _ := w.json.WeightAndLength()
+		return w.waitForDecodeRate(w.ctx, weight)
 	}
-	weight, err := weigh.Protobuf(w.limiter.object, w.buffer.Bytes(), w.limiter.Answer)
-	if w.buffer.Cap() <= pageBytes {
+	weight, err := weigh.WeighProtobuf(w.limiter.newObject, w.buffer.Bytes(), w.limiter.ResponseBytes)
+	if w.buffer.Cap() <= maxDivisiblePageBytes {
 		w.buffer.Reset()
-		buffers.Put(w.buffer)
+		pageBuffers.Put(w.buffer)
 	}
 	w.buffer = nil
 	switch {
 	case errors.Is(err, weigh.ErrTooLarge):
-		return w.tooLarge()
+		return w.rejectTooLarge()
 	case err != nil:
-		return w.limiter.malformed(w.what, err)
+		return w.limiter.rejectMalformed(w.what, err)
 	}
-	return w.pace(w.ctx, weight)
+	return w.waitForDecodeRate(w.ctx, weight)
 }
 
-// frames weighs the events of a protobuf watch. A length of four bytes precedes each event
+// frameBody weighs the events of a protobuf watch. A length of four bytes precedes each event
 // (k8s.io/apimachinery/pkg/util/framer).
-type frames struct {
-	*reading
+type frameBody struct {
+	*countedBody
 	ctx   context.Context //nolint:containedctx // the context of the request whose response this is
 	frame []byte          // the unread part of the current frame, including its length prefix
-	last  error
+	lastError  error
 	// buffer contains the current frame. Most frames reuse it.
 	buffer bytes.Buffer
 }
 
 // Read implements io.Reader.
-func (f *frames) Read(p []byte) (int, error) {
-	if len(f.frame) == 0 && f.last == nil {
-		f.frame, f.last = f.next()
+func (f *frameBody) Read(p []byte) (int, error) {
+	if len(f.frame) == 0 && f.lastError == nil {
+		f.frame, f.lastError = f.readNextFrame()
 	}
-	if f.last != nil {
-		return 0, f.last
+	if f.lastError != nil {
+		return 0, f.lastError
 	}
 	n := copy(p, f.frame)
 	if f.frame = f.frame[n:]; len(f.frame) == 0 {
 		f.frame = nil
-		f.drop()
+		f.releaseInFlight()
 	}
 	return n, nil
 }
 
-func (f *frames) next() ([]byte, error) {
+func (f *frameBody) readNextFrame() ([]byte, error) {
 	const header = 4
 	var head [header]byte
-	if _, err := io.ReadFull(f.reading, head[:]); err != nil {
+	if _, err := io.ReadFull(f.countedBody, head[:]); err != nil {
 		return nil, err //nolint:wrapcheck // callers compare with io.EOF, so do not wrap it
 	}
 	length := int64(binary.BigEndian.Uint32(head[:]))
-	if length > FrameLimit {
-		return nil, f.limiter.tooLong(f.what, FrameLimit)
+	if length > MaxWatchEventBytes {
+		return nil, f.limiter.rejectTooLong(f.what, MaxWatchEventBytes)
 	}
 	// Beyond this size, the buffer grows with the data that arrives, because the announced length is
 	// not trusted.
@@ -150,60 +150,60 @@ func (f *frames) next() ([]byte, error) {
 	}
 	f.buffer.Grow(header + int(min(length, size)) + bytes.MinRead)
 	f.buffer.Write(head[:])
-	if _, err := io.CopyN(&f.buffer, f.reading, length); err != nil {
+	if _, err := io.CopyN(&f.buffer, f.countedBody, length); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, err
 	}
-	weight, err := weigh.Event(f.limiter.object, f.buffer.Bytes()[header:], f.limiter.Answer)
+	weight, err := weigh.WeighEvent(f.limiter.newObject, f.buffer.Bytes()[header:], f.limiter.ResponseBytes)
 	switch {
 	case errors.Is(err, weigh.ErrTooLarge):
-		return nil, f.limiter.tooLarge(f.what)
+		return nil, f.limiter.rejectTooLarge(f.what)
 	case err != nil:
-		return nil, f.limiter.malformed(f.what, err)
+		return nil, f.limiter.rejectMalformed(f.what, err)
 	}
-	return f.buffer.Bytes(), f.pace(f.ctx, weight)
+	return f.buffer.Bytes(), f.waitForDecodeRate(f.ctx, weight)
 }
 
-// documents weighs the events of a JSON watch one by one.
-type documents struct {
-	*reading
+// documentBody weighs the events of a JSON watch one by one.
+type documentBody struct {
+	*countedBody
 	ctx  context.Context //nolint:containedctx // the context of the request whose response this is
-	json *weigh.JSON
-	last error
+	json *weigh.JSONWeigher
+	lastError error
 }
 
 // Read implements io.Reader.
-func (d *documents) Read(p []byte) (int, error) {
-	if d.last != nil {
-		return 0, d.last
+func (d *documentBody) Read(p []byte) (int, error) {
+	if d.lastError != nil {
+		return 0, d.lastError
 	}
-	n, err := d.reading.Read(p)
-	if failed := d.weigh(p[:n]); failed != nil {
+	n, err := d.countedBody.Read(p)
+	if failed := d.weighData(p[:n]); failed != nil {
 		n, err = 0, failed
 	}
-	d.last = err
+	d.lastError = err
 	return n, err
 }
 
-func (d *documents) weigh(data []byte) error {
+func (d *documentBody) weighData(data []byte) error {
 	for len(data) > 0 {
-		taken, ended, err := d.json.Weigh(data)
+		taken, ended, err := d.json.WeighBytes(data)
 		if err != nil {
-			return d.limiter.malformed(d.what, err)
+			return d.limiter.rejectMalformed(d.what, err)
 		}
 		data = data[taken:]
-		weight, length := d.json.Weight()
+		weight, length := d.json.WeightAndLength()
 		switch {
-		case length > FrameLimit:
-			return d.limiter.tooLong(d.what, FrameLimit)
-		case weight > d.limiter.Answer:
-			return d.limiter.tooLarge(d.what)
+		case length > MaxWatchEventBytes:
+			return d.limiter.rejectTooLong(d.what, MaxWatchEventBytes)
+		case weight > d.limiter.ResponseBytes:
+			return d.limiter.rejectTooLarge(d.what)
 		case ended:
-			d.json = weigh.NewJSON(d.limiter.shapes)
-			d.drop()
-			if err := d.pace(d.ctx, weight); err != nil {
+			d.json = weigh.NewJSONWeigher(d.limiter.shapes)
+			d.releaseInFlight()
+			if err := d.waitForDecodeRate(d.ctx, weight); err != nil {
 				return err
 			}
 		}

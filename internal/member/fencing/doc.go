@@ -14,7 +14,7 @@
 // the response. The record therefore keeps all epochs that the host has intended since its current
 // one, and the member may have any of them. Epochs that disagree mean that one of the clusters was
 // restored. The manager then takes the fence but keeps the epochs, because they are the evidence, and
-// MayDestroy fails until the registration is annotated with the token that its condition names.
+// CheckNotSuspended fails until the registration is annotated with the token that its condition names.
 //
 // A leadership may last for months, so last night's backup may have the same epoch. The manager
 // therefore also raises the epoch within a leadership, every --fence-epoch-interval (5 min). The
@@ -25,7 +25,7 @@
 // restore remains undetected if the member's writes have reached these resourceVersions again, or if
 // they are not numbers. The manager raises the epoch in the host's record, so that the next manager
 // detects the restore too. Until then, a step that uses the presence or absence of member objects as evidence
-// also reads the Lease (proof.MemberCurrent), after the reads that it depends on. Such steps
+// also reads the Lease (proof.CheckMemberCurrent), after the reads that it depends on. Such steps
 // withdraw or delete a leaf claim that was never mirrored, or release a host PV whose leaf is gone.
 //
 // A manager that stops raises the epoch once more (Finish), so that every backup of the host from
@@ -40,9 +40,9 @@
 // confirmation. The member's Lease also contains the time of the member's last restore, so that a
 // restore of the host cannot remove this time. A member that was away from before the backup until
 // after the restore of the host cannot detect the restore. Package fleet therefore applies a restore
-// that any member has detected to all of them (restores.Times.HostAnywhere). After a start, until the fence of
+// that any member has detected to all of them (restores.RestoreTimes.HostAnywhere). After a start, until the fence of
 // each member was read or the member is lost, root_pvc neither places claims that are older than the
-// process nor destroys their volumes (restores.Times.HostUnknownUntil).
+// process nor destroys their volumes (restores.RestoreTimes.HostUnknownUntil).
 //
 // A replica's writes to the host are fenced too, by the replica's own clock. The host's transport
 // rejects every change once the leader election Lease has not been renewed for 10 s. So a leader

@@ -32,7 +32,7 @@ import (
 type Fence struct {
 	clock     clock.PassiveClock
 	memberNow func() time.Time // by the member's clock
-	revision  *hostrevision.Monitor
+	revision  *hostrevision.RevisionMonitor
 	member    client.Client // live
 	host      client.Client
 	namespace string
@@ -44,28 +44,28 @@ type Fence struct {
 	mu        sync.RWMutex
 	lease     *coordinationv1.Lease // as last written by this process; nil if not held
 	renewed   time.Time
-	suspended *access.Problem
-	// restores are the recorded or detected restores. unconfirmed is the confirmation that an admin
+	suspension *access.ConnectionProblem
+	// restoreTimes are the recorded or detected restores. unconfirmed is the confirmation that an admin
 	// has not given yet.
-	restores    restores.Times
-	unconfirmed string
+	restoreTimes    restores.RestoreTimes
+	unconfirmedRestore string
 
-	// known is the Lease as of the last acknowledged write of this process, held or not. next is
+	// lastWritten is the Lease as of the last acknowledged write of this process, held or not. next is
 	// the last epoch sent, whose response may have been lost. recorded is the lowest epoch that the
 	// host's record may have. The fields above and these are guarded by mu.
-	known    *coordinationv1.Lease
-	next     int64
-	recorded int64
-	// seen are the revisions of the caches, and fenced are those of them that the last renewal covers.
+	lastWritten    *coordinationv1.Lease
+	lastSentEpoch     int64
+	lowestRecordedEpoch int64
+	// seenRevisions are the revisions of the caches, and fenced are those of them that the last renewal covers.
 	// Both are guarded by mu.
-	seen, fenced revisions
+	seenRevisions, fencedRevisions kindRevisions
 
-	// proving shares the reads of MemberCurrent.
-	proving batch.Reads[struct{}, struct{}]
+	// currentProofs shares the reads of CheckMemberCurrent.
+	currentProofs batch.SharedReads[struct{}, struct{}]
 
-	// watched is the other holder's Lease when it was first read in its current state. Only Acquire
+	// watchedLease is the other holder's Lease when it was first read in its current state. Only Acquire
 	// uses it.
-	watched   *coordinationv1.Lease
+	watchedLease   *coordinationv1.Lease
 	watchedAt time.Time
 	// seenAlive reports whether the other holder renewed the Lease while this process watched it.
 	seenAlive bool
@@ -73,8 +73,8 @@ type Fence struct {
 
 var _ guarded.Guard = (*Fence)(nil)
 
-// Options are the dependencies and identities of a fence.
-type Options struct {
+// FenceOptions are the dependencies and identities of a fence.
+type FenceOptions struct {
 	Clock clock.PassiveClock
 	// Member and Host bypass caches.
 	Member, Host client.Client
@@ -89,11 +89,11 @@ type Options struct {
 	// MemberNow returns the time by the member's clock. It defaults to Clock.
 	MemberNow func() time.Time
 	// Revision detects restores of the host.
-	Revision *hostrevision.Monitor
+	Revision *hostrevision.RevisionMonitor
 }
 
-// New creates a fence that is not yet held.
-func New(o Options) *Fence {
+// NewFence creates a fence that is not yet held.
+func NewFence(o FenceOptions) *Fence {
 	if o.MemberNow == nil && o.Clock != nil {
 		o.MemberNow = o.Clock.Now
 	}
@@ -103,29 +103,29 @@ func New(o Options) *Fence {
 	}
 }
 
-// HeldBy reports whether this fence uses the given holder identity.
-func (f *Fence) HeldBy(identity string) bool { return f.identity == identity }
+// UsesIdentity reports whether this fence uses the given holder identity.
+func (f *Fence) UsesIdentity(identity string) bool { return f.identity == identity }
 
-// Through makes the fence use another connection to the member. The caller must not use the fence
+// UseConnection makes the fence use another connection to the member. The caller must not use the fence
 // concurrently.
-func (f *Fence) Through(member client.Client, now func() time.Time) {
+func (f *Fence) UseConnection(member client.Client, now func() time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.member, f.memberNow = member, now
 }
 
-// Held returns nil while this process holds the fence; otherwise, the error wraps
+// CheckFenceHeld returns nil while this process holds the fence; otherwise, the error wraps
 // guarded.ErrFenced. After a restore of the host, it is not held, because the caches are wrong.
-func (f *Fence) Held() error {
-	if err := f.revision.Restored(); err != nil {
+func (f *Fence) CheckFenceHeld() error {
+	if err := f.revision.RestoreError(); err != nil {
 		return fmt.Errorf("%w: %w", guarded.ErrFenced, err)
 	}
-	return f.Lasting()
+	return f.CheckNotExpired()
 }
 
-// Lasting returns nil as long as the last renewal is so recent that no other manager can hold the
+// CheckNotExpired returns nil as long as the last renewal is so recent that no other manager can hold the
 // Lease.
-func (f *Fence) Lasting() error {
+func (f *Fence) CheckNotExpired() error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	now, deadline := f.clock.Now(), f.duration*2/3
@@ -135,88 +135,88 @@ func (f *Fence) Lasting() error {
 	return nil
 }
 
-// MayDestroy returns an error that wraps guarded.ErrSuspended if one of the clusters was
+// CheckNotSuspended returns an error that wraps guarded.ErrSuspended if one of the clusters was
 // restored from an older state and no admin has confirmed it.
-func (f *Fence) MayDestroy() error {
+func (f *Fence) CheckNotSuspended() error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if f.suspended != nil {
-		return fmt.Errorf("%w: %s", guarded.ErrSuspended, f.suspended.Message)
+	if f.suspension != nil {
+		return fmt.Errorf("%w: %s", guarded.ErrSuspended, f.suspension.Message)
 	}
 	return nil
 }
 
-// HostCurrent returns nil if a live read of the host, started after the call, shows that the host
+// CheckHostCurrent returns nil if a live read of the host, started after the call, shows that the host
 // was not restored while this process ran. Otherwise, the error wraps guarded.ErrSuspended.
-func (f *Fence) HostCurrent(ctx context.Context) error { return f.revision.Current(ctx) }
+func (f *Fence) CheckHostCurrent(ctx context.Context) error { return f.revision.CheckHostCurrent(ctx) }
 
-// Suspended returns why destruction is suspended, or nil.
-func (f *Fence) Suspended() *access.Problem {
+// SuspensionProblem returns why destruction is suspended, or nil.
+func (f *Fence) SuspensionProblem() *access.ConnectionProblem {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.suspended
+	return f.suspension
 }
 
-// Acquire acquires the fence, or returns why it cannot: WaitingForFence until an earlier manager's
+// AcquireLease acquires the fence, or returns why it cannot: WaitingForFence until an earlier manager's
 // Lease expires, or HostCloned if another manager keeps renewing it. confirmed is the value of the
 // registration's confirm-restore annotation.
-func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
+func (f *Fence) AcquireLease(ctx context.Context, confirmed string) error {
 	if err := f.ensureNamespace(ctx); err != nil {
 		return err
 	}
-	known := f.lastKnown()
-	lease, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
+	known := f.lastWrittenLease()
+	lease, err := hostrecord.ReadLiveLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
-		return access.Explain("read the fence", err)
+		return access.ExplainRequestError("read the fence", err)
 	}
-	if wait := f.yield(lease); wait != nil {
+	if wait := f.yieldToHolder(lease); wait != nil {
 		return wait
 	}
-	restored := wentBack(lease, known)
+	restored := leaseWentBack(lease, known)
 	if !restored && lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity { // no other manager has renewed it since
-		if restored, err = f.lacks(ctx, f.unfenced()); err != nil {
+		if restored, err = f.memberLacksRevisions(ctx, f.revisionsSinceRenewal()); err != nil {
 			return err
 		}
 	}
 	if restored {
-		if err := f.noteRestored(ctx, epoch.Of(lease)); err != nil {
+		if err := f.recordMemberRestore(ctx, epoch.LeaseEpoch(lease)); err != nil {
 			return err
 		}
 	}
-	if err := f.revision.Check(ctx); err != nil {
+	if err := f.revision.CheckRevision(ctx); err != nil {
 		return err
 	}
-	record, err := f.readRecord(ctx)
+	record, err := f.readHostRecord(ctx)
 	if err != nil {
 		return err
 	}
-	if record, err = f.lower(ctx, lease, record); err != nil {
+	if record, err = f.lowerRecordedEpoch(ctx, lease, record); err != nil {
 		return err
 	}
-	if err := f.take(ctx, lease, record, confirmed); err != nil {
+	if err := f.takeOverLease(ctx, lease, record, confirmed); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.seen, f.fenced = nil, nil // the next link has new caches
+	f.seenRevisions, f.fencedRevisions = nil, nil // the next link has new caches
 	return nil
 }
 
-// yield returns why the fence must not take a Lease that another manager holds. It returns nil once
+// yieldToHolder returns why the fence must not take a Lease that another manager holds. It returns nil once
 // the Lease has not changed for its whole duration, by this process's clock.
-func (f *Fence) yield(lease *coordinationv1.Lease) error {
+func (f *Fence) yieldToHolder(lease *coordinationv1.Lease) error {
 	holder := ""
 	if lease != nil {
 		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
 	}
 	if holder == "" || holder == f.identity {
-		f.watched, f.seenAlive = nil, false
+		f.watchedLease, f.seenAlive = nil, false
 		return nil
 	}
 	now := f.clock.Now()
-	if f.watched == nil || f.watched.ResourceVersion != lease.ResourceVersion {
-		f.seenAlive = f.watched != nil && ptr.Deref(f.watched.Spec.HolderIdentity, "") == holder
-		f.watched, f.watchedAt = lease, now
+	if f.watchedLease == nil || f.watchedLease.ResourceVersion != lease.ResourceVersion {
+		f.seenAlive = f.watchedLease != nil && ptr.Deref(f.watchedLease.Spec.HolderIdentity, "") == holder
+		f.watchedLease, f.watchedAt = lease, now
 	}
 	lasts := max(f.duration, time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second)
 	left := lasts - now.Sub(f.watchedAt)
@@ -224,99 +224,99 @@ func (f *Fence) yield(lease *coordinationv1.Lease) error {
 	case left <= 0:
 		return nil
 	case f.seenAlive:
-		return access.Problemf(v1alpha1.ReasonHostCloned,
+		return access.ConnectionProblemf(v1alpha1.ReasonHostCloned,
 			"another manager (%q) with this host's identity holds the member's fence and renews it: two copies of the host are running, or two managers run without leader election. Stop one of them", holder)
 	}
-	return access.Problemf(v1alpha1.ReasonWaitingForFence,
+	return access.ConnectionProblemf(v1alpha1.ReasonWaitingForFence,
 		"waiting until the fence of an earlier manager (%q) expires, %s after it was last renewed", holder, lasts)
 }
 
-// take writes the intended epoch to the host, the Lease to the member, and the reached epoch to the
+// takeOverLease writes the intended epoch to the host, the Lease to the member, and the reached epoch to the
 // host. Epochs that disagree mean that one of the clusters was restored. take does not change such
 // epochs, so that the evidence remains until an admin confirms the restore.
-func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, confirmed string) error {
-	record, err := f.date(ctx, lease, record)
+func (f *Fence) takeOverLease(ctx context.Context, lease, record *coordinationv1.Lease, confirmed string) error {
+	record, err := f.recordRestoreTimes(ctx, lease, record)
 	if err != nil {
 		return err
 	}
-	there := epoch.Of(lease)
-	in := epoch.In(record)
-	suspended := epoch.Disagreement(there, in, confirmed)
+	there := epoch.LeaseEpoch(lease)
+	in := epoch.ReadRecordedEpochs(record)
+	suspended := epoch.EpochDisagreement(there, in, confirmed)
 	target := there
 	if suspended == nil {
 		f.mu.Lock()
-		f.unconfirmed = ""
+		f.unconfirmedRestore = ""
 		f.mu.Unlock()
-		reconnects := lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && there == in.Here
+		reconnects := lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && there == in.Current
 		if !reconnects { // the same leadership keeps its epoch
-			target = in.After(there)
+			target = in.EpochAfter(there)
 		}
 	}
-	return f.step(ctx, lease, record, target, suspended)
+	return f.writeEpoch(ctx, lease, record, target, suspended)
 }
 
-// step sets the Lease and the record to an epoch. It does not record an epoch that the record
+// writeEpoch sets the Lease and the record to an epoch. It does not record an epoch that the record
 // already contains, or one that is evidence of a restore.
-func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, target int64, suspended *access.Problem) error {
-	there := epoch.Of(lease)
-	records := suspended == nil && target != epoch.Of(record)
+func (f *Fence) writeEpoch(ctx context.Context, lease, record *coordinationv1.Lease, target int64, suspended *access.ConnectionProblem) error {
+	there := epoch.LeaseEpoch(lease)
+	records := suspended == nil && target != epoch.LeaseEpoch(record)
 	var err error
 	if records {
 		// Record the member's epoch as well, so that the two agree even if the write to the member
 		// fails.
-		if record, err = f.putEpoch(ctx, record, there, target); err != nil {
+		if record, err = f.recordEpoch(ctx, record, there, target); err != nil {
 			return fmt.Errorf("record the fence in the host: %w", err)
 		}
 	}
 	sent := f.clock.Now()
 	f.mu.Lock()
-	f.next = target
+	f.lastSentEpoch = target
 	f.mu.Unlock()
-	if lease, err = f.write(ctx, f.member, f.hostID, lease, target, 0); err != nil {
-		return access.ExplainWrite("acquire the fence", f.name(), f.namespace, err)
+	if lease, err = f.writeLease(ctx, f.member, f.hostID, lease, target, 0); err != nil {
+		return access.ExplainWriteError("acquire the fence", f.describeLease(), f.namespace, err)
 	}
 	f.mu.Lock()
-	f.lease, f.renewed, f.suspended, f.known = lease, sent, suspended, lease
+	f.lease, f.renewed, f.suspension, f.lastWritten = lease, sent, suspended, lease
 	f.mu.Unlock()
 	if records {
-		if _, err = f.putEpoch(ctx, record, target, 0); err != nil {
+		if _, err = f.recordEpoch(ctx, record, target, 0); err != nil {
 			return fmt.Errorf("record the fence in the host: %w", err)
 		}
 	}
 	return nil
 }
 
-// putEpoch writes an epoch, and the next intended one, to the host's record. Whether or not a
+// recordEpoch writes an epoch, and the next intended one, to the host's record. Whether or not a
 // failed write has arrived, the epoch that a later read finds is not evidence of a restore.
-func (f *Fence) putEpoch(ctx context.Context, record *coordinationv1.Lease, at, next int64) (*coordinationv1.Lease, error) {
+func (f *Fence) recordEpoch(ctx context.Context, record *coordinationv1.Lease, at, next int64) (*coordinationv1.Lease, error) {
 	f.mu.Lock()
-	f.recorded = min(f.recorded, at)
+	f.lowestRecordedEpoch = min(f.lowestRecordedEpoch, at)
 	f.mu.Unlock()
-	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, at, next)
+	record, err := f.writeLease(ctx, f.host, hostrecord.HostRecordName(f.clusterID), record, at, next)
 	if err == nil {
 		f.mu.Lock()
-		f.recorded = at
+		f.lowestRecordedEpoch = at
 		f.mu.Unlock()
 	}
 	return record, err
 }
 
-// lastKnown returns the Lease as of the last acknowledged write of this process, or nil.
-func (f *Fence) lastKnown() *coordinationv1.Lease {
+// lastWrittenLease returns the Lease as of the last acknowledged write of this process, or nil.
+func (f *Fence) lastWrittenLease() *coordinationv1.Lease {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.known
+	return f.lastWritten
 }
 
-// Drop stops all writes immediately. The Lease remains until it expires.
-func (f *Fence) Drop() {
+// StopWrites stops all writes immediately. The Lease remains until it expires.
+func (f *Fence) StopWrites() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lease = nil
 }
 
-// Release releases the fence, so that the next manager does not have to wait.
-func (f *Fence) Release(ctx context.Context) error {
+// ReleaseLease releases the fence, so that the next manager does not have to wait.
+func (f *Fence) ReleaseLease(ctx context.Context) error {
 	f.mu.Lock()
 	lease := f.lease
 	f.lease = nil
@@ -324,39 +324,39 @@ func (f *Fence) Release(ctx context.Context) error {
 	if lease == nil {
 		return nil
 	}
-	err := f.handBack(ctx, lease)
+	err := f.clearLeaseHolder(ctx, lease)
 	if apierrors.IsConflict(err) {
-		err = f.releaseRenewed(ctx, lease)
+		err = f.releaseRenewedLease(ctx, lease)
 	}
 	if err != nil {
-		return access.ExplainWrite("release the fence", f.name(), f.namespace, err)
+		return access.ExplainWriteError("release the fence", f.describeLease(), f.namespace, err)
 	}
 	return nil
 }
 
-// releaseRenewed releases a Lease that changed only because this fence renewed it and the response
+// releaseRenewedLease releases a Lease that changed only because this fence renewed it and the response
 // was lost. It leaves any other Lease alone, because another fence of this process may have taken
 // it for another registration of the same cluster.
-func (f *Fence) releaseRenewed(ctx context.Context, lease *coordinationv1.Lease) error {
-	known := f.lastKnown()
-	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
+func (f *Fence) releaseRenewedLease(ctx context.Context, lease *coordinationv1.Lease) error {
+	known := f.lastWrittenLease()
+	now, err := hostrecord.ReadLiveLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil || now == nil {
 		return err
 	}
-	if wentBack(now, known) {
-		return f.noteRestored(ctx, epoch.Of(now))
+	if leaseWentBack(now, known) {
+		return f.recordMemberRestore(ctx, epoch.LeaseEpoch(now))
 	}
 	renewed := now.UID == lease.UID && ptr.Deref(now.Spec.HolderIdentity, "") == f.identity &&
 		now.Spec.AcquireTime.Equal(lease.Spec.AcquireTime) &&
-		epoch.Of(now) == epoch.Of(lease)
+		epoch.LeaseEpoch(now) == epoch.LeaseEpoch(lease)
 	if !renewed {
 		return nil
 	}
-	return f.handBack(ctx, now)
+	return f.clearLeaseHolder(ctx, now)
 }
 
-func (f *Fence) handBack(ctx context.Context, lease *coordinationv1.Lease) error {
+func (f *Fence) clearLeaseHolder(ctx context.Context, lease *coordinationv1.Lease) error {
 	released := lease.DeepCopy()
 	released.Spec.HolderIdentity = nil
-	return f.member.Patch(ctx, released, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
+	return f.member.Patch(ctx, released, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fenceFieldOwner)
 }

@@ -61,8 +61,8 @@ func TestYield(t *testing.T) {
 			for i, l := range looks {
 				now.SetTime(now.Now().Add(l.after))
 				got := ""
-				if err := f.yield(l.lease); err != nil {
-					p := &access.Problem{}
+				if err := f.yieldToHolder(l.lease); err != nil {
+					p := &access.ConnectionProblem{}
 					if !errors.As(err, &p) {
 						t.Fatalf("read %d: error %v is not a Problem", i, err)
 					}
@@ -117,16 +117,16 @@ func TestHeld(t *testing.T) {
 			if got := c.now.Round(0).Sub(start.Round(0)); got != tc.wall {
 				t.Fatalf("the wall clock moved by %s, want %s", got, tc.wall)
 			}
-			f := New(Options{Clock: c, Duration: lasts})
+			f := NewFence(FenceOptions{Clock: c, Duration: lasts})
 			if !tc.never {
 				f.lease, f.renewed = leaseOf("me", "1"), start
 			}
-			err := f.Held()
+			err := f.CheckFenceHeld()
 			if (err == nil) != tc.want || err != nil && !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("Held returned %v, want nil: %t", err, tc.want)
 			}
-			f.Drop()
-			if f.Held() == nil {
+			f.StopWrites()
+			if f.CheckFenceHeld() == nil {
 				t.Error("the fence is still held after Drop")
 			}
 		})
@@ -135,11 +135,11 @@ func TestHeld(t *testing.T) {
 
 func TestMayDestroy(t *testing.T) {
 	f := &Fence{}
-	if err := f.MayDestroy(); err != nil || f.Suspended() != nil {
+	if err := f.CheckNotSuspended(); err != nil || f.SuspensionProblem() != nil {
 		t.Errorf("suspended without a reason: %v", err)
 	}
-	f.suspended = access.Problemf(v1alpha1.ReasonHostRestored, "the host was restored")
-	if err := f.MayDestroy(); !errors.Is(err, guarded.ErrSuspended) || !strings.Contains(err.Error(), "the host was restored") {
+	f.suspension = access.ConnectionProblemf(v1alpha1.ReasonHostRestored, "the host was restored")
+	if err := f.CheckNotSuspended(); !errors.Is(err, guarded.ErrSuspended) || !strings.Contains(err.Error(), "the host was restored") {
 		t.Errorf("error is %v, want ErrSuspended and the reason", err)
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
 
-const fieldOwner = client.FieldOwner("xylem-fence")
+const fenceFieldOwner = client.FieldOwner("xylem-fence")
 
-// write creates a Lease, or updates it if it has not changed since it was read. If next is 0, it
+// writeLease creates a Lease, or updates it if it has not changed since it was read. If next is 0, it
 // removes the intended epoch.
-func (f *Fence) write(ctx context.Context, to client.Client, name string, was *coordinationv1.Lease, at, next int64) (*coordinationv1.Lease, error) {
+func (f *Fence) writeLease(ctx context.Context, to client.Client, name string, was *coordinationv1.Lease, at, next int64) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
 	if was != nil {
 		lease = was.DeepCopy()
@@ -36,22 +36,22 @@ func (f *Fence) write(ctx context.Context, to client.Client, name string, was *c
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}
 	}
-	epoch.Set(lease, at, next)
-	f.writeDown(lease)
-	now := f.later(f.clock.Now())
+	epoch.SetLeaseEpochs(lease, at, next)
+	f.annotateRestoreTimes(lease)
+	now := f.nextRenewalTime(f.clock.Now())
 	lease.Spec.HolderIdentity = &f.identity
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(max(f.duration/time.Second, 1))) //nolint:gosec // a duration is at most 292 years (2^33 s); no fence lasts longer than 2^31 s
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = now, now
 	if was == nil {
-		return lease, to.Create(ctx, lease, fieldOwner)
+		return lease, to.Create(ctx, lease, fenceFieldOwner)
 	}
-	return lease, to.Patch(ctx, lease, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), fieldOwner)
+	return lease, to.Patch(ctx, lease, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), fenceFieldOwner)
 }
 
-// later returns the renewal time: now, or just after the last acknowledged renewal if the wall
+// nextRenewalTime returns the renewal time: now, or just after the last acknowledged renewal if the wall
 // clock was set back. A renewal time that decreases is evidence that the member was restored.
-func (f *Fence) later(now time.Time) *metav1.MicroTime {
-	if known := f.lastKnown(); known != nil && known.Spec.RenewTime != nil && !now.After(known.Spec.RenewTime.Time) {
+func (f *Fence) nextRenewalTime(now time.Time) *metav1.MicroTime {
+	if known := f.lastWrittenLease(); known != nil && known.Spec.RenewTime != nil && !now.After(known.Spec.RenewTime.Time) {
 		now = known.Spec.RenewTime.Add(time.Microsecond)
 	}
 	return &metav1.MicroTime{Time: now}
@@ -64,34 +64,34 @@ func (f *Fence) ensureNamespace(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case !apierrors.IsNotFound(err):
-		return access.Explain("read namespace "+f.namespace, err)
+		return access.ExplainRequestError("read namespace "+f.namespace, err)
 	}
 	err = f.member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   f.namespace,
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
-	}}, fieldOwner)
+	}}, fenceFieldOwner)
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	return access.ExplainWrite("create namespace "+f.namespace, fmt.Sprintf("namespace %q", f.namespace), f.namespace, err)
+	return access.ExplainWriteError("create namespace "+f.namespace, fmt.Sprintf("namespace %q", f.namespace), f.namespace, err)
 }
 
-// readRecord reads the host's record. It returns hostrevision.ErrRestored if the epoch is lower
+// readHostRecord reads the host's record. It returns hostrevision.ErrHostRestored if the epoch is lower
 // than this process has seen before, because this means that the host was restored while this
 // process ran.
-func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
-	record, err := hostrecord.GetLease(ctx, f.host, f.namespace, hostrecord.Name(f.clusterID))
+func (f *Fence) readHostRecord(ctx context.Context) (*coordinationv1.Lease, error) {
+	record, err := hostrecord.ReadLiveLease(ctx, f.host, f.namespace, hostrecord.HostRecordName(f.clusterID))
 	if err != nil {
 		return nil, fmt.Errorf("read the host's record of the fence: %w", err)
 	}
-	here := epoch.Of(record)
+	here := epoch.LeaseEpoch(record)
 	f.mu.Lock()
-	before := f.recorded
-	f.recorded = max(before, here)
+	before := f.lowestRecordedEpoch
+	f.lowestRecordedEpoch = max(before, here)
 	f.mu.Unlock()
 	if here < before {
-		err := fmt.Errorf("%w: the host's record of cluster %s is at epoch %d, but was at %d before", hostrevision.ErrRestored, f.clusterID, here, before)
-		f.revision.Note(err)
+		err := fmt.Errorf("%w: the host's record of cluster %s is at epoch %d, but was at %d before", hostrevision.ErrHostRestored, f.clusterID, here, before)
+		f.revision.RecordRestore(err)
 		return nil, err
 	}
 	return record, nil

@@ -23,67 +23,67 @@ const annotationUnconfirmed = v1alpha1.Prefix + "unconfirmed"
 // was restored, even if the backup is very recent.
 const annotationHostRevision = v1alpha1.Prefix + "host-revision"
 
-// dateStep is the precision of Date headers and creationTimestamps.
-const dateStep = time.Second
+// dateHeaderPrecision is the precision of Date headers and creationTimestamps.
+const dateHeaderPrecision = time.Second
 
-// Restores returns the restores that the fence has detected, confirmed or not.
-func (f *Fence) Restores() restores.Times {
+// DetectedRestores returns the restores that the fence has detected, confirmed or not.
+func (f *Fence) DetectedRestores() restores.RestoreTimes {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	detected := f.restores
-	detected.HostUnconfirmed = f.suspended != nil && f.suspended.Reason == v1alpha1.ReasonHostRestored
+	detected := f.restoreTimes
+	detected.HostUnconfirmed = f.suspension != nil && f.suspension.Reason == v1alpha1.ReasonHostRestored
 	return detected
 }
 
-// date reads when the clusters were restored. If the epochs show a restore that is not recorded
+// recordRestoreTimes reads when the clusters were restored. If the epochs show a restore that is not recorded
 // yet, it records the time. It returns the resulting record.
-func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	there := epoch.Of(lease)
-	in := epoch.In(record)
-	detected, unconfirmed := recorded(lease, record), ""
-	found := epoch.Disagreement(there, in, "")
+func (f *Fence) recordRestoreTimes(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	there := epoch.LeaseEpoch(lease)
+	in := epoch.ReadRecordedEpochs(record)
+	detected, unconfirmed := recordedRestores(lease, record), ""
+	found := epoch.EpochDisagreement(there, in, "")
 	fresh := false
 	if found != nil {
-		unconfirmed = epoch.Confirmation(in.Here, there)
+		unconfirmed = epoch.RestoreConfirmation(in.Current, there)
 		fresh = record == nil || record.Annotations[annotationUnconfirmed] != unconfirmed
 	}
 	switch {
 	case !fresh:
 	case found.Reason == v1alpha1.ReasonHostRestored:
-		detected.Host = f.memberNow().UTC().Truncate(dateStep)
+		detected.Host = f.memberNow().UTC().Truncate(dateHeaderPrecision)
 	default:
 		// Round up, because the Date header has no fractions of a second. The only effect of a time
 		// that is too late is that Xylem may keep a volume.
-		detected.Member = f.memberNow().UTC().Truncate(dateStep).Add(2 * dateStep)
+		detected.Member = f.memberNow().UTC().Truncate(dateHeaderPrecision).Add(2 * dateHeaderPrecision)
 	}
 	f.mu.Lock()
-	f.restores, f.unconfirmed = detected, unconfirmed
+	f.restoreTimes, f.unconfirmedRestore = detected, unconfirmed
 	f.mu.Unlock()
 	if !fresh {
 		return record, nil
 	}
-	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, in.Here, in.Next)
+	record, err := f.writeLease(ctx, f.host, hostrecord.HostRecordName(f.clusterID), record, in.Current, in.LastIntended)
 	if err != nil {
 		return nil, fmt.Errorf("record the restore in the host: %w", err)
 	}
 	return record, nil
 }
 
-// recorded returns the recorded restores. The member's Lease contains the time of the member's
+// recordedRestores returns the recorded restores. The member's Lease contains the time of the member's
 // restore even after a restore of the host. If another restore of the host removes the time of the
 // last one from the host's record, the fence detects the new restore.
-func recorded(lease, record *coordinationv1.Lease) restores.Times {
-	return restores.Times{Host: HostRestored(record), Member: restores.Later(timeOf(record, v1alpha1.AnnotationRestored), timeOf(lease, v1alpha1.AnnotationRestored))}
+func recordedRestores(lease, record *coordinationv1.Lease) restores.RestoreTimes {
+	return restores.RestoreTimes{Host: HostRestoreTime(record), Member: restores.LaterTime(annotatedTime(record, v1alpha1.AnnotationRestored), annotatedTime(lease, v1alpha1.AnnotationRestored))}
 }
 
-// HostRestored returns when the host was last restored, according to its record of a member, or the
+// HostRestoreTime returns when the host was last restored, according to its record of a member, or the
 // zero time.
-func HostRestored(record *coordinationv1.Lease) time.Time {
-	return timeOf(record, v1alpha1.AnnotationHostRestored)
+func HostRestoreTime(record *coordinationv1.Lease) time.Time {
+	return annotatedTime(record, v1alpha1.AnnotationHostRestored)
 }
 
-// writeDown adds the times of the restores to a Lease before it is written.
-func (f *Fence) writeDown(lease *coordinationv1.Lease) {
+// annotateRestoreTimes adds the times of the restores to a Lease before it is written.
+func (f *Fence) annotateRestoreTimes(lease *coordinationv1.Lease) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	set := func(key, value string) {
@@ -92,18 +92,18 @@ func (f *Fence) writeDown(lease *coordinationv1.Lease) {
 			lease.Annotations[key] = value
 		}
 	}
-	set(v1alpha1.AnnotationRestored, written(f.restores.Member))
-	if lease.Name == hostrecord.Name(f.clusterID) {
-		set(v1alpha1.AnnotationHostRestored, written(f.restores.Host))
-		set(annotationUnconfirmed, f.unconfirmed)
+	set(v1alpha1.AnnotationRestored, formatRestoreTime(f.restoreTimes.Member))
+	if lease.Name == hostrecord.HostRecordName(f.clusterID) {
+		set(v1alpha1.AnnotationHostRestored, formatRestoreTime(f.restoreTimes.Host))
+		set(annotationUnconfirmed, f.unconfirmedRestore)
 		return
 	}
-	f.witness(lease)
+	f.annotateHostRevision(lease)
 }
 
-// witness records the host's highest revision in the member's Lease.
-func (f *Fence) witness(lease *coordinationv1.Lease) {
-	if highest := f.revision.Highest(); highest != 0 {
+// annotateHostRevision records the host's highest revision in the member's Lease.
+func (f *Fence) annotateHostRevision(lease *coordinationv1.Lease) {
+	if highest := f.revision.HighestRevision(); highest != 0 {
 		if lease.Annotations == nil {
 			lease.Annotations = map[string]string{}
 		}
@@ -111,11 +111,11 @@ func (f *Fence) witness(lease *coordinationv1.Lease) {
 	}
 }
 
-// lower lowers the epoch in the host's record if the member has seen a later revision of the host.
+// lowerRecordedEpoch lowers the epoch in the host's record if the member has seen a later revision of the host.
 // In this case, the host was restored from a state within the same epoch, and the lower epoch is
 // lasting evidence of the restore.
-func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	highest := f.revision.Highest()
+func (f *Fence) lowerRecordedEpoch(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	highest := f.revision.HighestRevision()
 	if lease == nil || highest == 0 {
 		return record, nil
 	}
@@ -123,48 +123,48 @@ func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) 
 	if err != nil || seen <= highest {
 		return record, nil
 	}
-	return f.putBehind(ctx, epoch.Of(lease), record)
+	return f.recordEpochBehind(ctx, epoch.LeaseEpoch(lease), record)
 }
 
-// putBehind records in the host an epoch lower than the member's, unless the two disagree
+// recordEpochBehind records in the host an epoch lower than the member's, unless the two disagree
 // already. It returns the resulting record.
-func (f *Fence) putBehind(ctx context.Context, there int64, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	in := epoch.In(record)
-	if there == 0 || epoch.Disagreement(there, in, "") != nil {
+func (f *Fence) recordEpochBehind(ctx context.Context, there int64, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	in := epoch.ReadRecordedEpochs(record)
+	if there == 0 || epoch.EpochDisagreement(there, in, "") != nil {
 		return record, nil
 	}
-	behind := min(in.Here, there-1)
-	record, err := f.putEpoch(ctx, record, behind, 0)
+	behind := min(in.Current, there-1)
+	record, err := f.recordEpoch(ctx, record, behind, 0)
 	if err != nil {
 		return nil, fmt.Errorf("record that the host was restored: %w", err)
 	}
 	return record, nil
 }
 
-// NoteHostRestored records the evidence in the restored host, because this process ends, and the
+// RecordHostRestore records the evidence in the restored host, because this process ends, and the
 // next one could not detect the restore without it.
-func (f *Fence) NoteHostRestored(ctx context.Context) error {
-	known := f.lastKnown()
-	if known == nil || f.Suspended() != nil {
+func (f *Fence) RecordHostRestore(ctx context.Context) error {
+	known := f.lastWrittenLease()
+	if known == nil || f.SuspensionProblem() != nil {
 		return nil
 	}
-	record, err := hostrecord.GetLease(ctx, f.host, f.namespace, hostrecord.Name(f.clusterID))
+	record, err := hostrecord.ReadLiveLease(ctx, f.host, f.namespace, hostrecord.HostRecordName(f.clusterID))
 	if err != nil {
 		return fmt.Errorf("read the host's record of the fence: %w", err)
 	}
-	_, err = f.putBehind(ctx, epoch.Of(known), record)
+	_, err = f.recordEpochBehind(ctx, epoch.LeaseEpoch(known), record)
 	return err
 }
 
-func written(at time.Time) string {
+func formatRestoreTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
 	return at.Format(time.RFC3339)
 }
 
-// timeOf returns the time in an annotation of a Lease, or the zero time.
-func timeOf(lease *coordinationv1.Lease, annotation string) time.Time {
+// annotatedTime returns the time in an annotation of a Lease, or the zero time.
+func annotatedTime(lease *coordinationv1.Lease, annotation string) time.Time {
 	if lease == nil {
 		return time.Time{}
 	}

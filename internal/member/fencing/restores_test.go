@@ -75,11 +75,11 @@ func TestMemberCurrent(t *testing.T) {
 		"another kind has another revision":                             {lease: lease{is: at(3, 0), revision: "9"}, seen: []client.Object{&corev1.Event{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &Fence{member: tc.lease, known: at(3, 0)}
+			f := &Fence{member: tc.lease, lastWritten: at(3, 0)}
 			for _, object := range tc.seen {
-				f.Seen(object)
+				f.RecordRevision(object)
 			}
-			if err := f.MemberCurrent(t.Context()); !errors.Is(err, tc.want) {
+			if err := f.CheckMemberCurrent(t.Context()); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

@@ -72,50 +72,50 @@ func TestHostRevision(t *testing.T) {
 		"a revision that is not a number":                       {[]string{"7", "x", "7"}, false, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := hostrevision.New(&etcd{revisions: tc.revisions}, time.Second)
+			h := hostrevision.NewRevisionMonitor(&etcd{revisions: tc.revisions}, time.Second)
 			for range tc.revisions {
-				_ = h.Check(t.Context())
+				_ = h.CheckRevision(t.Context())
 			}
-			for what, err := range map[string]error{"Check": h.Check(t.Context()), "Restored": h.Restored()} {
-				if errors.Is(err, hostrevision.ErrRestored) != tc.restored {
+			for what, err := range map[string]error{"Check": h.CheckRevision(t.Context()), "Restored": h.RestoreError()} {
+				if errors.Is(err, hostrevision.ErrHostRestored) != tc.restored {
 					t.Errorf("%s returned %v, want ErrRestored: %t", what, err, tc.restored)
 				}
 			}
-			if err := h.Current(t.Context()); errors.Is(err, guarded.ErrSuspended) != tc.restored {
+			if err := h.CheckHostCurrent(t.Context()); errors.Is(err, guarded.ErrSuspended) != tc.restored {
 				t.Errorf("Current returned %v, want ErrSuspended: %t", err, tc.restored)
 			}
-			if got := h.Highest(); got != tc.highest {
+			if got := h.HighestRevision(); got != tc.highest {
 				t.Errorf("the highest revision is %d, want %d", got, tc.highest)
 			}
 		})
 	}
 	t.Run("evidence other than the revision", func(t *testing.T) {
-		h := hostrevision.New(&etcd{revisions: []string{"7"}}, time.Hour)
-		h.Note(errors.New("the Lease's revision decreased"))
-		if err := h.Start(t.Context()); !errors.Is(err, hostrevision.ErrRestored) || !strings.Contains(err.Error(), "Lease") {
+		h := hostrevision.NewRevisionMonitor(&etcd{revisions: []string{"7"}}, time.Hour)
+		h.RecordRestore(errors.New("the Lease's revision decreased"))
+		if err := h.Start(t.Context()); !errors.Is(err, hostrevision.ErrHostRestored) || !strings.Contains(err.Error(), "Lease") {
 			t.Errorf("Start returned %v, want ErrRestored and the evidence", err)
 		}
-		f := New(Options{Duration: lasts, Revision: h})
-		if err := f.Held(); !errors.Is(err, guarded.ErrFenced) || !errors.Is(err, hostrevision.ErrRestored) {
+		f := NewFence(FenceOptions{Duration: lasts, Revision: h})
+		if err := f.CheckFenceHeld(); !errors.Is(err, guarded.ErrFenced) || !errors.Is(err, hostrevision.ErrHostRestored) {
 			t.Errorf("Held returned %v, want ErrFenced and ErrRestored", err)
 		}
 	})
 	t.Run("the revision of a cached object", func(t *testing.T) {
-		h := hostrevision.New(&etcd{revisions: []string{"7"}}, time.Hour)
-		seen := h.Seen(func(obj any) (any, error) { return obj, nil })
+		h := hostrevision.NewRevisionMonitor(&etcd{revisions: []string{"7"}}, time.Hour)
+		seen := h.WrapTransform(func(obj any) (any, error) { return obj, nil })
 		for _, version := range []string{"6", "9", "8", ""} {
 			if _, err := seen(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := h.Check(t.Context()); !errors.Is(err, hostrevision.ErrRestored) {
+		if err := h.CheckRevision(t.Context()); !errors.Is(err, hostrevision.ErrHostRestored) {
 			t.Errorf("Check with a host older than a cached object returned %v, want ErrRestored", err)
 		}
 	})
 	t.Run("a nil Monitor", func(t *testing.T) {
-		var h *hostrevision.Monitor
-		h.Note(errors.New("no"))
-		if h.Check(t.Context()) != nil || h.Restored() != nil || h.Highest() != 0 {
+		var h *hostrevision.RevisionMonitor
+		h.RecordRestore(errors.New("no"))
+		if h.CheckRevision(t.Context()) != nil || h.RestoreError() != nil || h.HighestRevision() != 0 {
 			t.Error("a nil Monitor returned an error or a revision")
 		}
 	})
@@ -126,12 +126,12 @@ func TestHostRevision(t *testing.T) {
 func TestHostRevisionIsShared(t *testing.T) {
 	const callers = 50
 	host := &etcd{revisions: []string{"7"}, hold: make(chan struct{}), began: make(chan struct{}, callers+1)}
-	h := hostrevision.New(host, time.Hour)
+	h := hostrevision.NewRevisionMonitor(host, time.Hour)
 	var done sync.WaitGroup
 	var failures atomic.Int64
 	for range callers {
 		done.Go(func() {
-			if h.Check(t.Context()) != nil {
+			if h.CheckRevision(t.Context()) != nil {
 				failures.Add(1)
 			}
 		})
@@ -146,7 +146,7 @@ func TestHostRevisionIsShared(t *testing.T) {
 	if before > callers {
 		t.Errorf("%d requests for %d callers, want at most one for each", before, callers)
 	}
-	if err := h.Check(t.Context()); err != nil || host.asked.Load() != before+1 {
+	if err := h.CheckRevision(t.Context()); err != nil || host.asked.Load() != before+1 {
 		t.Errorf("got %v after %d requests; an earlier request must not prove a later step", err, host.asked.Load())
 	}
 }
@@ -157,9 +157,9 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 func TestHostRevisionOfCaches(t *testing.T) {
 	host := &etcd{revisions: []string{"7"}}
-	h := hostrevision.New(host, time.Hour)
+	h := hostrevision.NewRevisionMonitor(host, time.Hour)
 	revision := 7
-	through := h.Transport(roundTrip(func(*http.Request) (*http.Response, error) {
+	through := h.WrapTransport(roundTrip(func(*http.Request) (*http.Response, error) {
 		host.mu.Lock()
 		defer host.mu.Unlock()
 		host.revisions = []string{strconv.Itoa(revision)}
@@ -180,7 +180,7 @@ func TestHostRevisionOfCaches(t *testing.T) {
 		t.Errorf("a watch of a host that was not restored returned %v", err)
 	}
 	revision = 5
-	if err := send(); !errors.Is(err, hostrevision.ErrRestored) {
+	if err := send(); !errors.Is(err, hostrevision.ErrHostRestored) {
 		t.Errorf("the cache received the watch of a restored host: %v", err)
 	}
 }
@@ -197,7 +197,7 @@ func (l *heldLease) Get(ctx context.Context, _ client.ObjectKey, into client.Obj
 	select {
 	case at := <-l.release:
 		into.SetAnnotations(map[string]string{})
-		epoch.Set(into.(*coordinationv1.Lease), at, 0) //nolint:forcetypeassert // the fence reads nothing else
+		epoch.SetLeaseEpochs(into.(*coordinationv1.Lease), at, 0) //nolint:forcetypeassert // the fence reads nothing else
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -209,11 +209,11 @@ func (l *heldLease) Get(ctx context.Context, _ client.ObjectKey, into client.Obj
 func TestMemberCurrentIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		member, known := &heldLease{release: make(chan int64)}, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
-		epoch.Set(known, 7, 0)
-		f := &Fence{member: member, known: known}
+		epoch.SetLeaseEpochs(known, 7, 0)
+		f := &Fence{member: member, lastWritten: known}
 		errs := make([]error, 4)
 		ask := func(ctx context.Context, i int) {
-			go func() { errs[i] = f.MemberCurrent(ctx) }()
+			go func() { errs[i] = f.CheckMemberCurrent(ctx) }()
 			synctest.Wait()
 		}
 		ended, end := context.WithCancel(t.Context())

@@ -21,14 +21,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// recordedMost is the maximum number of lines that are kept for a member. The oldest ones are
+// maxRecordLines is the maximum number of lines that are kept for a member. The oldest ones are
 // dropped first.
-const recordedMost = 200
+const maxRecordLines = 200
 
-// Records records what Xylem released because an admin requested it, or because the member lacks it
+// HostRecords records what Xylem released because an admin requested it, or because the member lacks it
 // and Xylem did not destroy it. It uses the host's record of the member's fence, which outlives the
 // volume, the registration and their events.
-type Records struct {
+type HostRecords struct {
 	// Live reads from the host, bypassing its cache.
 	Live client.Reader
 	// Namespace is the namespace of the records.
@@ -37,37 +37,37 @@ type Records struct {
 	Clock clock.PassiveClock
 }
 
-// Owner returns the UID of the registration that a member's record names, or "". It reads live.
-func (r *Records) Owner(ctx context.Context, clusterID string) (types.UID, error) {
-	record, err := r.read(ctx, clusterID)
+// OwnerOfCluster returns the UID of the registration that a member's record names, or "". It reads live.
+func (r *HostRecords) OwnerOfCluster(ctx context.Context, clusterID string) (types.UID, error) {
+	record, err := r.readRecord(ctx, clusterID)
 	if err != nil || record == nil {
 		return "", err
 	}
 	return types.UID(record.Annotations[v1alpha1.AnnotationRegistration]), nil
 }
 
-// Own replaces the registration that owns a member's cluster, or records the first one. If two
+// SetClusterOwner replaces the registration that owns a member's cluster, or records the first one. If two
 // calls are concurrent, one fails.
-func (r *Records) Own(ctx context.Context, to *guarded.Root, clusterID string, was, owner types.UID) error {
-	return r.change(ctx, to, clusterID, "the owner of", func(after *coordinationv1.Lease) error {
+func (r *HostRecords) SetClusterOwner(ctx context.Context, to *guarded.HostWriter, clusterID string, was, owner types.UID) error {
+	return r.changeRecord(ctx, to, clusterID, "the owner of", func(after *coordinationv1.Lease) error {
 		if after.Annotations[v1alpha1.AnnotationRegistration] != string(was) {
-			return apierrors.NewConflict(coordinationv1.Resource("leases"), after.Name, errOwned)
+			return apierrors.NewConflict(coordinationv1.Resource("leases"), after.Name, errOwnerChanged)
 		}
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationRegistration, string(owner))
 		return nil
 	})
 }
 
-// errOwned makes the registration reconcile again.
-var errOwned = errors.New("another registration has become the owner")
+// errOwnerChanged makes the registration reconcile again.
+var errOwnerChanged = errors.New("another registration has become the owner")
 
-// change creates a member's record, or patches it with its resourceVersion.
-func (r *Records) change(ctx context.Context, to *guarded.Root, clusterID, what string, change func(*coordinationv1.Lease) error) error {
-	record, err := r.read(ctx, clusterID)
+// changeRecord creates a member's record, or patches it with its resourceVersion.
+func (r *HostRecords) changeRecord(ctx context.Context, to *guarded.HostWriter, clusterID, what string, change func(*coordinationv1.Lease) error) error {
+	record, err := r.readRecord(ctx, clusterID)
 	if err != nil {
 		return err
 	}
-	after := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: prefix + clusterID}}
+	after := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: recordNamePrefix + clusterID}}
 	if record != nil {
 		after = record.DeepCopy()
 	}
@@ -79,9 +79,9 @@ func (r *Records) change(ctx context.Context, to *guarded.Root, clusterID, what 
 	}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
 	if record == nil {
-		err = to.Create(ctx, recorder, after)
+		err = to.CreateOwned(ctx, recordsActor, after)
 	} else {
-		err = to.Patch(ctx, recorder, record, after)
+		err = to.PatchOwned(ctx, recordsActor, record, after)
 	}
 	if err != nil {
 		return fmt.Errorf("record %s cluster %s: %w", what, clusterID, err)
@@ -89,8 +89,8 @@ func (r *Records) change(ctx context.Context, to *guarded.Root, clusterID, what 
 	return nil
 }
 
-func (r *Records) read(ctx context.Context, clusterID string) (*coordinationv1.Lease, error) {
-	record, err := GetLease(ctx, r.Live, r.Namespace, prefix+clusterID)
+func (r *HostRecords) readRecord(ctx context.Context, clusterID string) (*coordinationv1.Lease, error) {
+	record, err := ReadLiveLease(ctx, r.Live, r.Namespace, recordNamePrefix+clusterID)
 	if err != nil {
 		return nil, fmt.Errorf("read the record of cluster %s: %w", clusterID, err)
 	}
@@ -99,20 +99,20 @@ func (r *Records) read(ctx context.Context, clusterID string) (*coordinationv1.L
 
 // RecordAbandoned records what Xylem is about to release in a member. It does not repeat a line
 // from an earlier, interrupted attempt.
-func (r *Records) RecordAbandoned(ctx context.Context, to *guarded.Root, clusterID, what string) error {
-	return r.change(ctx, to, clusterID, "what Xylem releases in", func(after *coordinationv1.Lease) error {
-		lines := withLine(after.Annotations[v1alpha1.AnnotationLetGo], r.Clock.Now(), what, mirror.RecordSpace(after.Annotations, v1alpha1.AnnotationLetGo))
+func (r *HostRecords) RecordAbandoned(ctx context.Context, to *guarded.HostWriter, clusterID, what string) error {
+	return r.changeRecord(ctx, to, clusterID, "what Xylem releases in", func(after *coordinationv1.Lease) error {
+		lines := withRecordLine(after.Annotations[v1alpha1.AnnotationLetGo], r.Clock.Now(), what, mirror.RecordAnnotationSpace(after.Annotations, v1alpha1.AnnotationLetGo))
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationLetGo, lines)
 		return nil
 	})
 }
 
-const recorder = guarded.Actor("records")
+const recordsActor = guarded.Actor("records")
 
-// withLine adds a line "<time> <what>", unless a line already has the same text. If there
-// are more than recordedMost lines, or they take more than limit bytes, it drops the oldest. The
+// withRecordLine adds a line "<time> <what>", unless a line already has the same text. If there
+// are more than maxRecordLines lines, or they take more than limit bytes, it drops the oldest. The
 // first line then contains the number of dropped lines.
-func withLine(lines string, at time.Time, what string, limit int) string {
+func withRecordLine(lines string, at time.Time, what string, limit int) string {
 	var kept []string
 	if lines != "" {
 		kept = strings.Split(lines, "\n")
@@ -122,30 +122,30 @@ func withLine(lines string, at time.Time, what string, limit int) string {
 	}
 	dropped := 0
 	if len(kept) > 0 {
-		if n, err := fmt.Sscanf(kept[0], droppedLines, &dropped); n == 1 && err == nil {
+		if n, err := fmt.Sscanf(kept[0], droppedLinesFormat, &dropped); n == 1 && err == nil {
 			kept = kept[1:]
 		}
 	}
 	kept = append(kept, at.UTC().Format(time.RFC3339)+" "+what)
-	limit -= len(droppedLines) + 20
-	for len(kept) > recordedMost || len(kept) > 0 && len(strings.Join(kept, "\n")) > limit {
+	limit -= len(droppedLinesFormat) + 20
+	for len(kept) > maxRecordLines || len(kept) > 0 && len(strings.Join(kept, "\n")) > limit {
 		kept, dropped = kept[1:], dropped+1
 	}
 	if dropped > 0 {
-		kept = append([]string{fmt.Sprintf(droppedLines, dropped)}, kept...)
+		kept = append([]string{fmt.Sprintf(droppedLinesFormat, dropped)}, kept...)
 	}
 	return strings.Join(kept, "\n")
 }
 
-// droppedLines is the line that replaces dropped lines.
-const droppedLines = "(%d earlier lines were dropped; the events and the manager's log contained them)"
+// droppedLinesFormat is the line that replaces dropped lines.
+const droppedLinesFormat = "(%d earlier lines were dropped; the events and the manager's log contained them)"
 
-// prefix is the name prefix of a host's record. A new registration of the same cluster
+// recordNamePrefix is the name prefix of a host's record. A new registration of the same cluster
 // finds the record, because it outlives the registration.
-const prefix = "fence-"
+const recordNamePrefix = "fence-"
 
-// GetLease reads a Lease live. It returns nil if the Lease does not exist.
-func GetLease(ctx context.Context, from client.Reader, namespace, name string) (*coordinationv1.Lease, error) {
+// ReadLiveLease reads a Lease live. It returns nil if the Lease does not exist.
+func ReadLiveLease(ctx context.Context, from client.Reader, namespace, name string) (*coordinationv1.Lease, error) {
 	var lease coordinationv1.Lease
 	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &lease); err != nil {
 		return nil, client.IgnoreNotFound(err)
@@ -153,6 +153,6 @@ func GetLease(ctx context.Context, from client.Reader, namespace, name string) (
 	return &lease, nil
 }
 
-// Name returns the name of the host's record of a member: a Lease in the manager's namespace
+// HostRecordName returns the name of the host's record of a member: a Lease in the manager's namespace
 // that outlives the member's registration.
-func Name(clusterID string) string { return prefix + clusterID }
+func HostRecordName(clusterID string) string { return recordNamePrefix + clusterID }

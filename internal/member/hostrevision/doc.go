@@ -10,7 +10,7 @@
 //
 // Monitor reads the revision at each probe interval, whenever a cache of the host lists or watches
 // again (a restored host's response does not reach the cache), and before each destructive step
-// (Guard.HostCurrent: the request starts after the live reads that prove the step). Two other signs
+// (Guard.CheckHostCurrent: the request starts after the live reads that prove the step). Two other signs
 // reveal a restore that raises revisions (--bump-revision): the leader's own Lease, and a host
 // record with a lower epoch than before. After the first sign, the process holds no fence.
 //

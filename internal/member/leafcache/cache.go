@@ -32,8 +32,8 @@ import (
 	"github.com/xylem-io/xylem/internal/timeline"
 )
 
-// reductions are the reductions of the kinds in New's cache, except events.
-var reductions = map[reflect.Type]reduction{
+// kindReductions are the reductions of the kinds in New's cache, except events.
+var kindReductions = map[reflect.Type]kindReduction{
 	reflect.TypeFor[*corev1.ConfigMap]():             {reduce: reduceConfig},
 	reflect.TypeFor[*corev1.Secret]():                {reduce: reduceConfig},
 	reflect.TypeFor[*corev1.PersistentVolumeClaim](): {reduce: reduceClaim},
@@ -42,20 +42,20 @@ var reductions = map[reflect.Type]reduction{
 	reflect.TypeFor[*storagev1.CSIStorageCapacity](): {reduce: reduceCapacity},
 }
 
-// New creates the cache that a member's controllers read. Reading a kind that it does not cache is
+// NewLeafCache creates the cache that a member's controllers read. Reading a kind that it does not cache is
 // an error, and does not start a watch.
-func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
+func NewLeafCache(ctx context.Context, c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})
-	about := &subjects{hostID: hostID}
-	all := maps.Clone(reductions)
-	all[reflect.TypeFor[*corev1.Event]()] = reduction{reduce: about.reduceEvent, after: about.synced}
+	about := &eventSubjects{hostID: hostID}
+	all := maps.Clone(kindReductions)
+	all[reflect.TypeFor[*corev1.Event]()] = kindReduction{reduce: about.reduceEvent, waitReady: about.waitForInformers}
 	built, err := cache.New(c.Config, cache.Options{
 		HTTPClient:  c.Watches,
 		Scheme:      scheme,
-		Mapper:      member.Mapper(),
-		NewInformer: held.newInformer(all),
+		Mapper:      member.NewRESTMapper(),
+		NewInformer: held.newInformerFunc(all),
 
-		DefaultWatchErrorHandler: complain,
+		DefaultWatchErrorHandler: logWatchError,
 
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
@@ -74,19 +74,19 @@ func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.
 	if err != nil {
 		return nil, fmt.Errorf("create the member's cache: %w", err)
 	}
-	if err := about.setup(ctx, built); err != nil {
+	if err := about.setupInformers(ctx, built); err != nil {
 		return nil, err
 	}
 	built = index.NewCache(built)
-	if err := index.SetupMember(ctx, built); err != nil {
+	if err := index.SetupMemberIndexes(ctx, built); err != nil {
 		return nil, err
 	}
-	return built, inform(ctx, built, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &corev1.ConfigMap{}, &corev1.Secret{},
+	return built, createInformers(ctx, built, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &corev1.ConfigMap{}, &corev1.Secret{},
 		&corev1.PersistentVolume{}, &corev1.Node{}, &corev1.Namespace{}, &storagev1.StorageClass{}, &storagev1.CSIStorageCapacity{}, &corev1.Event{})
 }
 
-// inform creates a cache's informers before the cache starts.
-func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
+// createInformers creates a cache's informers before the cache starts.
+func createInformers(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if _, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("create an informer for %T: %w", kind, err)
@@ -95,50 +95,50 @@ func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	return nil
 }
 
-// NewSnapshots creates the cache of a member's snapshots. If the member rejects a watch, for
+// NewSnapshotCache creates the cache of a member's snapshots. If the member rejects a watch, for
 // example because it no longer serves snapshots, the cache calls failed().
-func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
-	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]reduction{
+func NewSnapshotCache(ctx context.Context, c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
+	built, err := newKindCache(c, held, scheme, failed, map[reflect.Type]kindReduction{
 		reflect.TypeFor[*snapshotv1.VolumeSnapshot](): {reduce: reduceSnapshot(hostID)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the cache of the member's snapshots: %w", err)
 	}
-	if err := index.SetupSnapshots(ctx, built); err != nil {
+	if err := index.SetupSnapshotIndexes(ctx, built); err != nil {
 		return nil, err
 	}
-	return built, inform(ctx, built, &snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{})
+	return built, createInformers(ctx, built, &snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{})
 }
 
-// NewAttachments creates the cache of a member's VolumeAttachments. If the member rejects a watch,
+// NewAttachmentCache creates the cache of a member's VolumeAttachments. If the member rejects a watch,
 // for example because Xylem has lost the permission, the cache calls failed().
-func NewAttachments(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
-	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]reduction{
+func NewAttachmentCache(ctx context.Context, c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
+	built, err := newKindCache(c, held, scheme, failed, map[reflect.Type]kindReduction{
 		reflect.TypeFor[*storagev1.VolumeAttachment](): {reduce: reduceAttachment},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the cache of the member's attachments: %w", err)
 	}
-	if err := index.SetupAttachments(ctx, built); err != nil {
+	if err := index.SetupAttachmentIndex(ctx, built); err != nil {
 		return nil, err
 	}
-	return built, inform(ctx, built, &storagev1.VolumeAttachment{})
+	return built, createInformers(ctx, built, &storagev1.VolumeAttachment{})
 }
 
-// newOptional creates a cache of kinds that a member may stop serving.
-func newOptional(c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error), reductions map[reflect.Type]reduction) (cache.Cache, error) {
+// newKindCache creates a cache of kinds that a member may stop serving.
+func newKindCache(c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, failed func(error), reductions map[reflect.Type]kindReduction) (cache.Cache, error) {
 	return cache.New(c.Config, cache.Options{ //nolint:wrapcheck // the callers wrap it
 		HTTPClient:                  c.Watches,
 		Scheme:                      scheme,
-		Mapper:                      member.Mapper(),
+		Mapper:                      member.NewRESTMapper(),
 		ReaderFailOnMissingInformer: true,
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 				failed(err)
 			}
-			complain(ctx, r, err)
+			logWatchError(ctx, r, err)
 		},
-		NewInformer: held.newInformer(reductions),
+		NewInformer: held.newInformerFunc(reductions),
 	})
 }
 
@@ -153,10 +153,10 @@ func reduceSnapshot(hostID string) toolscache.TransformFunc {
 	}
 }
 
-// NewWorkloads creates the cache of Pods that this host did not create. They reduce the
+// NewWorkloadCache creates the cache of Pods that this host did not create. They reduce the
 // capacity of the virtual node. Its informer of Pods contains only those that are bound to a node and not
 // finished, as member.Workload.
-func NewWorkloads(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
+func NewWorkloadCache(ctx context.Context, c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	others, err := labels.NewRequirement(v1alpha1.LabelHost, selection.NotEquals, []string{hostID})
 	if err != nil {
 		return nil, fmt.Errorf("select other workloads: %w", err)
@@ -164,11 +164,11 @@ func NewWorkloads(ctx context.Context, c *member.Connection, held *Held, scheme 
 	built, err := cache.New(c.Config, cache.Options{
 		HTTPClient:                  c.Watches,
 		Scheme:                      scheme,
-		Mapper:                      member.Mapper(),
+		Mapper:                      member.NewRESTMapper(),
 		ReaderFailOnMissingInformer: true,
-		DefaultWatchErrorHandler:    complain,
-		NewInformer: held.newInformer(map[reflect.Type]reduction{
-			reflect.TypeFor[*corev1.Pod](): {reduce: reduceWorkload, empty: func() client.Object { return &member.Workload{} }},
+		DefaultWatchErrorHandler:    logWatchError,
+		NewInformer: held.newInformerFunc(map[reflect.Type]kindReduction{
+			reflect.TypeFor[*corev1.Pod](): {reduce: reduceWorkload, newEmpty: func() client.Object { return &member.Workload{} }},
 		}),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {Label: labels.NewSelector().Add(*others)},
@@ -177,11 +177,11 @@ func NewWorkloads(ctx context.Context, c *member.Connection, held *Held, scheme 
 	if err != nil {
 		return nil, fmt.Errorf("create the cache of the member's other Pods: %w", err)
 	}
-	return built, inform(ctx, built, &corev1.Pod{})
+	return built, createInformers(ctx, built, &corev1.Pod{})
 }
 
-// complain logs that a watch failed, unless the link is ending.
-func complain(ctx context.Context, r *toolscache.Reflector, err error) {
+// logWatchError logs that a watch failed, unless the link is ending.
+func logWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
 	if ctx.Err() == nil {
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	}
@@ -217,13 +217,13 @@ func reduceClaim(obj any) (any, error) {
 	_, asked := claim.Annotations[volumehelpers.AnnStorageProvisioner]
 	_, selected := claim.Annotations[volumehelpers.AnnSelectedNode]
 	if (asked || selected) && claim.Spec.VolumeName == "" {
-		requested = timeline.WrittenAt(claim, volumehelpers.AnnStorageProvisioner)
-		if selected := timeline.WrittenAt(claim, volumehelpers.AnnSelectedNode); selected.After(requested) {
+		requested = timeline.AnnotationWrittenAt(claim, volumehelpers.AnnStorageProvisioner)
+		if selected := timeline.AnnotationWrittenAt(claim, volumehelpers.AnnSelectedNode); selected.After(requested) {
 			requested = selected
 		}
 	}
-	mirror.MarkCopied(claim)
-	reduced.Claim(claim)
+	mirror.MarkLeafCreatedByOthers(claim)
+	reduced.InternClaim(claim)
 	if !requested.IsZero() {
 		if claim.ManagedFields == nil {
 			claim.ManagedFields = make([]metav1.ManagedFieldsEntry, 1)
@@ -246,7 +246,7 @@ func reduceVolume(obj any) (any, error) {
 	if pv.Spec.CSI != nil {
 		pv.Spec.CSI.VolumeAttributes = nil
 	}
-	reduced.Volume(pv)
+	reduced.InternVolume(pv)
 	return pv, nil
 }
 
@@ -262,7 +262,7 @@ func reduceAttachment(obj any) (any, error) {
 			Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion, CreationTimestamp: a.CreationTimestamp, DeletionTimestamp: a.DeletionTimestamp,
 		},
 		Spec:   storagev1.VolumeAttachmentSpec{Attacher: a.Spec.Attacher, NodeName: a.Spec.NodeName},
-		Status: storagev1.VolumeAttachmentStatus{Attached: a.Status.Attached, AttachError: errorOf(a.Status.AttachError), DetachError: errorOf(a.Status.DetachError)},
+		Status: storagev1.VolumeAttachmentStatus{Attached: a.Status.Attached, AttachError: errorWithoutTime(a.Status.AttachError), DetachError: errorWithoutTime(a.Status.DetachError)},
 	}
 	reduced.Spec.Source.PersistentVolumeName = a.Spec.Source.PersistentVolumeName
 	for _, entry := range a.ManagedFields {
@@ -273,8 +273,8 @@ func reduceAttachment(obj any) (any, error) {
 	return reduced, nil
 }
 
-// errorOf returns an attachment error without its time, which changes with each attempt.
-func errorOf(e *storagev1.VolumeError) *storagev1.VolumeError {
+// errorWithoutTime returns an attachment error without its time, which changes with each attempt.
+func errorWithoutTime(e *storagev1.VolumeError) *storagev1.VolumeError {
 	if e == nil {
 		return nil
 	}
@@ -317,15 +317,15 @@ func reduceNode(obj any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
 		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{
-			Capacity: sanitize.Amounts(node.Status.Capacity), Allocatable: sanitize.Amounts(node.Status.Allocatable), Conditions: ready,
-			NodeInfo: corev1.NodeSystemInfo{Architecture: labelValue(node.Status.NodeInfo.Architecture), OperatingSystem: labelValue(node.Status.NodeInfo.OperatingSystem)},
+			Capacity: sanitize.ResourceAmounts(node.Status.Capacity), Allocatable: sanitize.ResourceAmounts(node.Status.Allocatable), Conditions: ready,
+			NodeInfo: corev1.NodeSystemInfo{Architecture: validLabelValue(node.Status.NodeInfo.Architecture), OperatingSystem: validLabelValue(node.Status.NodeInfo.OperatingSystem)},
 		},
 	}, nil
 }
 
-// labelValue returns a value that a node reports, or "" if it is not a valid label value for the
+// validLabelValue returns a value that a node reports, or "" if it is not a valid label value for the
 // virtual node.
-func labelValue(value string) string {
+func validLabelValue(value string) string {
 	if len(validation.IsValidLabelValue(value)) > 0 {
 		return ""
 	}

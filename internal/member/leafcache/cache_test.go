@@ -30,9 +30,9 @@ func TestComplain(t *testing.T) {
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { told = append(told, err.Error()) }}
 	reflector := toolscache.NewReflector(&toolscache.ListWatch{}, &corev1.Pod{}, toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), 0)
 	ctx, end := context.WithCancel(t.Context())
-	complain(ctx, reflector, errors.New("forbidden"))
+	logWatchError(ctx, reflector, errors.New("forbidden"))
 	end()
-	complain(ctx, reflector, fmt.Errorf("watch Pods: %w", ctx.Err()))
+	logWatchError(ctx, reflector, fmt.Errorf("watch Pods: %w", ctx.Err()))
 	if diff := cmp.Diff([]string{"forbidden"}, told); diff != "" {
 		t.Errorf("log lines -want +got:\n%s", diff)
 	}
@@ -84,14 +84,14 @@ func TestCopiedContentsAreNotCached(t *testing.T) {
 	for i := range 150_000 {
 		keys[fmt.Sprint(i)] = ""
 	}
-	h := &Held{Limiter: budget.NewLimiter(budget.DefaultLimits, clientgoscheme.Scheme)}
+	h := &CacheBudget{Limiter: budget.NewMemoryLimiter(budget.DefaultMemoryLimits, clientgoscheme.Scheme)}
 	for _, object := range []client.Object{&corev1.ConfigMap{Data: keys}, &corev1.Secret{Data: map[string][]byte{"a": make([]byte, 1<<20)}}} {
 		list := &metainternalversion.List{}
 		for i := range 3 {
 			object.SetName(fmt.Sprint(i))
 			list.Items = append(list.Items, object.DeepCopyObject())
 		}
-		c := h.counted(&toolscache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil }}, reductions[reflect.TypeOf(object)])
+		c := h.countedListWatch(&toolscache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil }}, kindReductions[reflect.TypeOf(object)])
 		if _, err := c.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ func TestReduceCopiedClaim(t *testing.T) {
 				t.Fatal(err)
 			}
 			reduced := got.(*corev1.PersistentVolumeClaim)
-			if mirror.Copied(reduced) != tc.want {
+			if mirror.IsLeafCreatedByOthers(reduced) != tc.want {
 				t.Errorf("copied is %t, want %t: %+v", !tc.want, tc.want, reduced.ManagedFields)
 			}
 			if tc.asked && (len(reduced.ManagedFields) != 1 || reduced.ManagedFields[0].Time == nil) {

@@ -19,69 +19,69 @@ import (
 )
 
 const (
-	// pageLimit is the number of objects in one page, if the member does not stream lists.
-	pageLimit = 100
+	// maxPageObjects is the number of objects in one page, if the member does not stream lists.
+	maxPageObjects = 100
 	// pageDivisor divides the number of objects in a page if the page exceeds the limit of a response.
 	// A page of one object always fits, because etcd limits its size.
 	pageDivisor = 4
 )
 
-// Held adds up the sizes of one member's cached objects, after reduction, and ends the link if they
+// CacheBudget adds up the sizes of one member's cached objects, after reduction, and ends the link if they
 // exceed the limit.
-type Held struct {
-	Limiter *budget.Limiter
-	// Seen, if set, is called with each object that the member sends, or sends as deleted.
-	Seen func(runtime.Object)
+type CacheBudget struct {
+	Limiter *budget.MemoryLimiter
+	// OnObject, if set, is called with each object that the member sends, or sends as deleted.
+	OnObject func(runtime.Object)
 
 	mu    sync.Mutex
 	total int64
 }
 
-// add adds to the total, and returns an error if the caches exceed their limit.
-func (h *Held) add(weight int64) error {
+// addWeight adds to the total, and returns an error if the caches exceed their limit.
+func (h *CacheBudget) addWeight(weight int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.total += weight
-	if weight > 0 && h.total > h.Limiter.Cache {
-		return h.Limiter.Exceed("the member's objects that Xylem caches would take more than %s of memory (--member-cache-limit). If you expect so many objects, raise this limit and the manager's memory limit", budget.Size(h.Limiter.Cache))
+	if weight > 0 && h.total > h.Limiter.CacheBytes {
+		return h.Limiter.EndLinkOverLimit("the member's objects that Xylem caches would take more than %s of memory (--member-cache-limit). If you expect so many objects, raise this limit and the manager's memory limit", budget.FormatBytes(h.Limiter.CacheBytes))
 	}
 	return nil
 }
 
-// reduction is what the cache keeps of a kind.
-type reduction struct {
+// kindReduction is what the cache keeps of a kind.
+type kindReduction struct {
 	// reduce returns nil for an object that the cache does not keep.
 	reduce toolscache.TransformFunc
-	// empty returns an empty object of the type that reduce returns, if that is not the API's type.
-	empty func() client.Object
-	// after delays lists and watches until the informers that reduce reads are ready.
-	after func(context.Context) error
+	// newEmpty returns an empty object of the type that reduce returns, if that is not the API's type.
+	newEmpty func() client.Object
+	// waitReady delays lists and watches until the informers that reduce reads are ready.
+	waitReady func(context.Context) error
 }
 
-// newInformer returns a cache option that creates informers.
-func (h *Held) newInformer(reductions map[reflect.Type]reduction) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+// newInformerFunc returns a cache option that creates informers.
+func (h *CacheBudget) newInformerFunc(reductions map[reflect.Type]kindReduction) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		r := reductions[reflect.TypeOf(object)]
 		if r.reduce == nil {
 			r.reduce = dropManagedFields
 		}
-		if r.empty != nil {
-			object = r.empty()
+		if r.newEmpty != nil {
+			object = r.newEmpty()
 		}
-		return toolscache.NewSharedIndexInformer(h.counted(from, r), object, resync, indexers)
+		return toolscache.NewSharedIndexInformer(h.countedListWatch(from, r), object, resync, indexers)
 	}
 }
 
-// counted returns a ListWatch that counts the objects that it keeps.
-func (h *Held) counted(from toolscache.ListerWatcher, r reduction) *reduced.ListWatch {
+// countedListWatch returns a ListWatch that counts the objects that it keeps.
+func (h *CacheBudget) countedListWatch(from toolscache.ListerWatcher, r kindReduction) *reduced.ListWatch {
 	return &reduced.ListWatch{
-		ListerWatcherWithContext: &paged{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(from)},
-		Reduce:                   r.reduce, New: r.empty, After: r.after, Seen: h.Seen, Add: h.add,
+		ListerWatcherWithContext: &pagedListWatch{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(from)},
+		Reduce:                   r.reduce, NewObject: r.newEmpty, WaitBefore: r.waitReady, OnSeen: h.OnObject, AddSize: h.addWeight,
 	}
 }
 
-// paged lists in pages.
-type paged struct {
+// pagedListWatch lists in pages.
+type pagedListWatch struct {
 	toolscache.ListerWatcherWithContext
 
 	// limit is the number of objects in a page of the current list. Only the reflector, which makes one
@@ -91,12 +91,12 @@ type paged struct {
 
 // ListWithContext lists a page. It removes resourceVersion from the request, because an API
 // server may otherwise ignore the limit and return all objects at once.
-func (p *paged) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (p *pagedListWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	if options.Continue == "" {
-		p.limit = pageLimit
+		p.limit = maxPageObjects
 	}
-	page, err := p.page(ctx, options)
+	page, err := p.listPage(ctx, options)
 	if options.Continue != "" && apierrors.IsResourceExpired(err) {
 		// With the API's error, client-go's pager would request one more page, and take it for the whole list.
 		return nil, fmt.Errorf("the member's list expired: %s", err.Error())
@@ -104,14 +104,14 @@ func (p *paged) ListWithContext(ctx context.Context, options metav1.ListOptions)
 	return page, err
 }
 
-// page lists a page, and divides it while it is too large. After each page, the next one may be larger
+// listPage lists a page, and divides it while it is too large. After each page, the next one may be larger
 // again: a list that takes many requests may expire.
-func (p *paged) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (p *pagedListWatch) listPage(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	for p.limit > 1 {
 		options.Limit = p.limit
-		page, err := p.ListerWatcherWithContext.ListWithContext(budget.Divisible(ctx), options)
-		if !errors.Is(err, budget.ErrDivide) {
-			p.limit = min(pageLimit, p.limit*pageDivisor)
+		page, err := p.ListerWatcherWithContext.ListWithContext(budget.WithDivisiblePage(ctx), options)
+		if !errors.Is(err, budget.ErrPageTooLarge) {
+			p.limit = min(maxPageObjects, p.limit*pageDivisor)
 			return page, err
 		}
 		p.limit /= pageDivisor

@@ -56,7 +56,7 @@ func hostile(t *testing.T, contentType, encoding string, body []byte) *member.Co
 		_, _ = w.Write(body)
 	}))
 	t.Cleanup(server.Close)
-	return membertest.ConnectTo(t, server)
+	return membertest.ConnectToServer(t, server)
 }
 
 func packed(body []byte) []byte {
@@ -91,7 +91,7 @@ func TestHostileAnswers(t *testing.T) {
 		"empty objects":                         {asProtobuf, "", protobufItems, "--member-answer-limit"},
 		"empty objects in JSON":                 {asJSON, "", jsonItems, "--member-answer-limit"},
 		"empty objects, compressed":             {asProtobuf, "gzip", packed(protobufItems), "--member-answer-limit"},
-		"a compressed response above the limit": {asJSON, "gzip", packed(bytes.Repeat([]byte(" "), budget.AnswerLimit+mebibyte)), "any API server"},
+		"a compressed response above the limit": {asJSON, "gzip", packed(bytes.Repeat([]byte(" "), budget.MaxResponseBytes+mebibyte)), "any API server"},
 		"empty containers of one Pod":           {asProtobuf, "", document("PodList", field(2, field(2, emptyItems(mebibyte)))), "--member-answer-limit"},
 		"empty conditions of a claim":           {asProtobuf, "", document("PersistentVolumeClaimList", field(2, field(3, bytes.Repeat([]byte{0x22, 0}, mebibyte)))), "--member-answer-limit"},
 		"a kind other than the requested one":   {asProtobuf, "", document("EventList", emptyItems(mebibyte)), "--member-answer-limit"},
@@ -109,15 +109,15 @@ func TestHostileAnswers(t *testing.T) {
 				err = c.Live.List(t.Context(), &list)
 			})
 			t.Logf("%d KiB on the wire, %d KiB allocated", len(tc.body)>>10, took>>10)
-			p := access.AsProblem(err)
+			p := access.AsConnectionProblem(err)
 			if p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, tc.says) {
 				t.Fatalf("error is %v, want a Problem with reason AnswersRefused that contains %q", err, tc.says)
 			}
 			// The limit allows for copies of the bytes read, but not for decoded objects.
-			if limit := uint64(16*mebibyte + 8*min(len(tc.body), budget.AnswerLimit)); tc.encoding == "" && took > limit {
+			if limit := uint64(16*mebibyte + 8*min(len(tc.body), budget.MaxResponseBytes)); tc.encoding == "" && took > limit {
 				t.Errorf("%d MiB were allocated for %d bytes, want at most %d MiB", took>>20, len(tc.body), limit>>20)
 			}
-			if ended := c.Limiter.Watch(t.Context()); !errors.Is(ended, p) {
+			if ended := c.Limiter.WaitUntilExceeded(t.Context()); !errors.Is(ended, p) {
 				t.Errorf("the link ended with %v, want %v", ended, p)
 			}
 		})
@@ -131,8 +131,8 @@ func field(number byte, value []byte) []byte {
 // An error response can contain a hostile object as well.
 func TestHostileComplaints(t *testing.T) {
 	for name, body := range map[string][]byte{
-		"in protobuf": document("PodList", emptyItems(budget.ComplaintLimit-100)),
-		"in JSON":     []byte(`{"apiVersion":"v1","kind":"PodList","items":[` + strings.Repeat("{},", budget.ComplaintLimit/3-100) + `{}]}`),
+		"in protobuf": document("PodList", emptyItems(budget.MaxErrorResponseBytes-100)),
+		"in JSON":     []byte(`{"apiVersion":"v1","kind":"PodList","items":[` + strings.Repeat("{},", budget.MaxErrorResponseBytes/3-100) + `{}]}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			contentType := budget.JSONType
@@ -145,7 +145,7 @@ func TestHostileComplaints(t *testing.T) {
 				_, _ = w.Write(body)
 			}))
 			t.Cleanup(server.Close)
-			c := membertest.ConnectTo(t, server)
+			c := membertest.ConnectToServer(t, server)
 			var err error
 			took := allocated(func() { err = c.Live.List(t.Context(), &corev1.PodList{}) })
 			if err == nil || took > 8*mebibyte {
@@ -172,7 +172,7 @@ func stream(t *testing.T, contentType string, endless bool, parts ...[]byte) *me
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	return membertest.ConnectTo(t, server)
+	return membertest.ConnectToServer(t, server)
 }
 
 func framed(frame []byte) []byte {
@@ -210,7 +210,7 @@ func TestHostileWatches(t *testing.T) {
 	}{
 		"a large event":                      {asProtobuf, false, [][]byte{small, added("Pod", field(2, emptyItems(mebibyte)))}, "--member-answer-limit", len(small)},
 		"a list as an event":                 {asProtobuf, false, [][]byte{small, added("PodList", emptyItems(mebibyte))}, "--member-answer-limit", len(small)},
-		"an event that is too long":          {asProtobuf, false, [][]byte{small, binary.BigEndian.AppendUint32(nil, budget.FrameLimit+1)}, "any API server", len(small)},
+		"an event that is too long":          {asProtobuf, false, [][]byte{small, binary.BigEndian.AppendUint32(nil, budget.MaxWatchEventBytes+1)}, "any API server", len(small)},
 		"an invalid event":                   {asProtobuf, false, [][]byte{small, framed([]byte("nothing"))}, "cannot be read", len(small)},
 		"a large event in JSON":              {asJSON, false, [][]byte{[]byte(`{"type":"ADDED","object":{"items":[` + strings.Repeat("{},", mebibyte) + `{}]}}`)}, "--member-answer-limit", 0},
 		"an endless JSON event":              {asJSON, true, [][]byte{[]byte(`{"a":"` + strings.Repeat("x", mebibyte))}, "", 0},
@@ -219,7 +219,7 @@ func TestHostileWatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readWatch(t, stream(t, tc.contentType, tc.endless, tc.parts...))
-			if p := access.AsProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, tc.says) {
+			if p := access.AsConnectionProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, tc.says) {
 				t.Errorf("error is %v, want a Problem with reason AnswersRefused that contains %q", err, tc.says)
 			}
 			if tc.passes > 0 && len(got) != tc.passes {
@@ -272,7 +272,7 @@ func TestEndlessQuantities(t *testing.T) {
 					go func() { done <- read() }()
 					select {
 					case err := <-done:
-						if p := access.AsProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, "out of range") {
+						if p := access.AsConnectionProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, "out of range") {
 							t.Errorf("error is %v, want a Problem with reason AnswersRefused", err)
 						}
 					case <-time.After(10 * time.Second): // decoding cannot be canceled
@@ -299,7 +299,7 @@ func watched(t *testing.T, c *member.Connection) error {
 	if event, ok := <-w.ResultChan(); ok && event.Type == watch.Added {
 		return errors.New("the client decoded the event")
 	}
-	return c.Limiter.Watch(t.Context())
+	return c.Limiter.WaitUntilExceeded(t.Context())
 }
 
 // podPage returns a list of n Pods, each with a label of the given length.
@@ -317,16 +317,16 @@ func podPage(n, label int) *corev1.PodList {
 // list.
 func TestCachesAreBounded(t *testing.T) {
 	const labels = 10_000
-	limits := budget.DefaultLimits
-	limits.Cache = 40 * 2 * labels
-	h := &Held{Limiter: budget.NewLimiter(limits, clientgoscheme.Scheme)}
+	limits := budget.DefaultMemoryLimits
+	limits.CacheBytes = 40 * 2 * labels
+	h := &CacheBudget{Limiter: budget.NewMemoryLimiter(limits, clientgoscheme.Scheme)}
 	pages := make(chan *corev1.PodList, 1)
-	c := h.counted(&toolscache.ListWatch{ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (k8sruntime.Object, error) {
-		if options.Limit != pageLimit || options.ResourceVersion != "" {
-			t.Errorf("list options are %+v, want limit %d and no resourceVersion", options, pageLimit)
+	c := h.countedListWatch(&toolscache.ListWatch{ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (k8sruntime.Object, error) {
+		if options.Limit != maxPageObjects || options.ResourceVersion != "" {
+			t.Errorf("list options are %+v, want limit %d and no resourceVersion", options, maxPageObjects)
 		}
 		return <-pages, nil
-	}}, reduction{reduce: dropManagedFields})
+	}}, kindReduction{reduce: dropManagedFields})
 	list := func(page *corev1.PodList) error {
 		pages <- page
 		_, err := c.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
@@ -346,10 +346,10 @@ func TestCachesAreBounded(t *testing.T) {
 		t.Errorf("10 Pods count as %d, want %d; error %v", h.total, 10*one, err)
 	}
 	err := list(podPage(100, labels))
-	if p := access.AsProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, "--member-cache-limit") {
+	if p := access.AsConnectionProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, "--member-cache-limit") {
 		t.Errorf("error is %v for too many Pods, want a Problem that names --member-cache-limit", err)
 	}
-	if err := h.Limiter.Watch(t.Context()); access.AsProblem(err) == nil {
+	if err := h.Limiter.WaitUntilExceeded(t.Context()); access.AsConnectionProblem(err) == nil {
 		t.Errorf("the link ended with %v, want a Problem", err)
 	}
 }
@@ -367,7 +367,7 @@ func TestOrdinaryResponsesPass(t *testing.T) {
 	if err := c.Live.List(t.Context(), &got, client.InNamespace("shop")); err != nil || len(got.Items) != len(page.Items) {
 		t.Errorf("got %d Pods, error %v; want %d Pods", len(got.Items), err, len(page.Items))
 	}
-	if left := c.Limiter.InFlight.Load(); left != 0 {
+	if left := c.Limiter.InFlightBytes.Load(); left != 0 {
 		t.Errorf("%d bytes are still in flight, want 0", left)
 	}
 	small := added("Pod", field(1, field(1, []byte("web"))))
@@ -400,7 +400,7 @@ func TestPagesAreDivided(t *testing.T) {
 	}{
 		"ordinary objects":                     {1 << 10, []string{"100", "100"}, false},
 		"objects of the largest size":          {1 << 20, []string{"100", "25", "6", "1", "4", "1"}, false},
-		"an object that no API server accepts": {budget.AnswerLimit, []string{"100", "25", "6", "1"}, true},
+		"an object that no API server accepts": {budget.MaxResponseBytes, []string{"100", "25", "6", "1"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var limits []string
@@ -415,22 +415,22 @@ func TestPagesAreDivided(t *testing.T) {
 				_, _ = w.Write(document("PodList", raw))
 			}))
 			defer server.Close()
-			connection := membertest.ConnectTo(t, server)
+			connection := membertest.ConnectToServer(t, server)
 			config := *connection.Config
 			config.ContentType = budget.ProtobufType
 			clients, err := kubernetes.NewForConfigAndClient(&config, connection.Watches)
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := &Held{Limiter: connection.Limiter}
-			c := h.counted(&toolscache.ListWatch{ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (k8sruntime.Object, error) {
+			h := &CacheBudget{Limiter: connection.Limiter}
+			c := h.countedListWatch(&toolscache.ListWatch{ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (k8sruntime.Object, error) {
 				return clients.CoreV1().Pods("").List(ctx, options)
-			}}, reduction{reduce: dropManagedFields})
+			}}, kindReduction{reduce: dropManagedFields})
 			_, err = c.ListWithContext(t.Context(), metav1.ListOptions{})
 			if err == nil {
 				_, err = c.ListWithContext(t.Context(), metav1.ListOptions{Continue: "next"})
 			}
-			if ended := access.AsProblem(err) != nil; ended != tc.ends || !ended && err != nil {
+			if ended := access.AsConnectionProblem(err) != nil; ended != tc.ends || !ended && err != nil {
 				t.Errorf("error is %v, want a Problem: %t", err, tc.ends)
 			}
 			if !slices.Equal(limits, tc.limits) {

@@ -12,22 +12,22 @@ import (
 	"github.com/xylem-io/xylem/internal/reduced"
 )
 
-// subjects determines which of a member's events concern this host.
-type subjects struct {
+// eventSubjects determines which of a member's events concern this host.
+type eventSubjects struct {
 	hostID              string
 	namespaces, volumes toolscache.SharedIndexInformer
 }
 
-// setup gets the informers that reduceEvent reads. Call it before the cache starts.
-func (s *subjects) setup(ctx context.Context, c cache.Cache) error {
+// setupInformers gets the informers that reduceEvent reads. Call it before the cache starts.
+func (s *eventSubjects) setupInformers(ctx context.Context, c cache.Cache) error {
 	var err, failed error
-	s.namespaces, err = reduced.Informer(ctx, c, &corev1.Namespace{}, cache.BlockUntilSynced(false))
-	s.volumes, failed = reduced.Informer(ctx, c, &corev1.PersistentVolume{}, cache.BlockUntilSynced(false))
+	s.namespaces, err = reduced.GetSharedInformer(ctx, c, &corev1.Namespace{}, cache.BlockUntilSynced(false))
+	s.volumes, failed = reduced.GetSharedInformer(ctx, c, &corev1.PersistentVolume{}, cache.BlockUntilSynced(false))
 	return errors.Join(err, failed)
 }
 
-// synced waits until the member's namespaces and volumes are in the cache.
-func (s *subjects) synced(ctx context.Context) error {
+// waitForInformers waits until the member's namespaces and volumes are in the cache.
+func (s *eventSubjects) waitForInformers(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), s.namespaces.HasSynced, s.volumes.HasSynced) {
 		return errors.New("the member's namespaces and volumes are not in the cache")
 	}
@@ -37,28 +37,28 @@ func (s *subjects) synced(ctx context.Context) error {
 // reduceEvent keeps an event about a Pod or claim in a namespace that belongs to this host, about a volume
 // that is not known to belong to others, or about a snapshot content. Xylem creates leaves only in a namespace
 // that the cache contains, so it misses none of their events.
-func (s *subjects) reduceEvent(obj any) (any, error) {
+func (s *eventSubjects) reduceEvent(obj any) (any, error) {
 	event, ok := obj.(*corev1.Event)
-	if !ok || !s.concern(&event.InvolvedObject) {
+	if !ok || !s.concernsHost(&event.InvolvedObject) {
 		return nil, nil //nolint:nilnil // the cache does not keep it
 	}
 	event.ManagedFields = nil
 	about := &event.InvolvedObject
 	for _, text := range []*string{&event.Namespace, &event.Reason, &event.Type, &event.Source.Component, &event.Source.Host, &event.ReportingController, &event.ReportingInstance,
 		&about.Kind, &about.APIVersion, &about.Namespace, &about.Name} {
-		*text = reduced.Text(*text)
+		*text = reduced.InternText(*text)
 	}
 	return event, nil
 }
 
-func (s *subjects) concern(about *corev1.ObjectReference) bool {
+func (s *eventSubjects) concernsHost(about *corev1.ObjectReference) bool {
 	switch about.Kind {
 	case "Pod", "PersistentVolumeClaim":
-		return s.owns(about.Namespace)
+		return s.ownsNamespace(about.Namespace)
 	case "PersistentVolume":
 		found, exists, err := s.volumes.GetIndexer().GetByKey(about.Name)
 		pv, ok := found.(*corev1.PersistentVolume)
-		return err != nil || !exists || !ok || pv.UID != about.UID || pv.Spec.ClaimRef == nil || s.owns(pv.Spec.ClaimRef.Namespace) ||
+		return err != nil || !exists || !ok || pv.UID != about.UID || pv.Spec.ClaimRef == nil || s.ownsNamespace(pv.Spec.ClaimRef.Namespace) ||
 			pv.Annotations[v1alpha1.AnnotationRoot] != ""
 	case "VolumeSnapshotContent":
 		return true
@@ -66,8 +66,8 @@ func (s *subjects) concern(about *corev1.ObjectReference) bool {
 	return false
 }
 
-// owns reports whether a namespace belongs to this host.
-func (s *subjects) owns(namespace string) bool {
+// ownsNamespace reports whether a namespace belongs to this host.
+func (s *eventSubjects) ownsNamespace(namespace string) bool {
 	found, exists, err := s.namespaces.GetIndexer().GetByKey(namespace)
 	ns, ok := found.(*corev1.Namespace)
 	return err == nil && exists && ok && ns.Labels[v1alpha1.LabelHost] == s.hostID

@@ -30,7 +30,7 @@ func holding(t *testing.T, objects ...k8sruntime.Object) toolscache.SharedIndexI
 	return informer
 }
 
-func hostSubjects(t *testing.T) *subjects {
+func hostSubjects(t *testing.T) *eventSubjects {
 	t.Helper()
 	namespace := func(name, host string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelHost: host}}}
@@ -42,7 +42,7 @@ func hostSubjects(t *testing.T) *subjects {
 	free, stamped := volume("free", "db"), volume("stamped", "db")
 	free.Spec.ClaimRef = nil
 	stamped.Annotations = map[string]string{v1alpha1.AnnotationRoot: "shop/data"}
-	return &subjects{hostID: "host",
+	return &eventSubjects{hostID: "host",
 		namespaces: holding(t, namespace("shop", "host"), namespace("db", ""), namespace("other", "another")),
 		volumes:    holding(t, volume("ours", "shop"), volume("theirs", "db"), stamped, free),
 	}
@@ -98,7 +98,7 @@ func TestEventsWaitForTheirSubjects(t *testing.T) {
 	s := hostSubjects(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.synced(ctx); err == nil {
+	if err := s.waitForInformers(ctx); err == nil {
 		t.Error("events were listed before namespaces and volumes")
 	}
 }
@@ -106,7 +106,7 @@ func TestEventsWaitForTheirSubjects(t *testing.T) {
 // Another Pod of the member has a budget of memory: raise it only with a reason.
 func TestWorkloadsTakeLittleMemory(t *testing.T) {
 	const budget = 700 // bytes for each Pod
-	each := membertest.HeapEach(t, 2000, func(i int) any {
+	each := membertest.HeapBytesPerValue(t, 2000, func(i int) any {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: fmt.Sprintf("postgres-5d4f8c7b9-%05d", i), UID: types.UID(strings.Repeat("u", 36)), ResourceVersion: fmt.Sprint(i)},
 			Spec: corev1.PodSpec{NodeName: fmt.Sprint("worker-", i%100)}}
 		for range 3 {

@@ -13,12 +13,12 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// ConnectTo creates a connection to a test server.
-func ConnectTo(t *testing.T, server *httptest.Server) *member.Connection {
+// ConnectToServer creates a connection to a test server.
+func ConnectToServer(t *testing.T, server *httptest.Server) *member.Connection {
 	t.Helper()
-	c, err := member.Connect(&rest.Config{Host: server.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{
+	c, err := member.NewConnection(&rest.Config{Host: server.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}, "test", clientgoscheme.Scheme, member.CallTimeout, true, budget.DefaultLimits, clock.RealClock{})
+	}}, "test", clientgoscheme.Scheme, member.CallTimeout, true, budget.DefaultMemoryLimits, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}

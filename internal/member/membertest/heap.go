@@ -5,22 +5,22 @@ import (
 	"testing"
 )
 
-// HeapEach returns how many bytes of live heap each of n kept values takes. keep may return nil for a value that is
+// HeapBytesPerValue returns how many bytes of live heap each of n kept values takes. keep may return nil for a value that is
 // not kept.
-func HeapEach(t *testing.T, n int, keep func(i int) any) uint64 {
+func HeapBytesPerValue(t *testing.T, n int, keep func(i int) any) uint64 {
 	t.Helper()
 	kept := make([]any, n)
-	before := heap()
+	before := liveHeapBytes()
 	for i := range kept {
 		kept[i] = keep(i)
 	}
-	after := heap()
+	after := liveHeapBytes()
 	runtime.KeepAlive(kept)
 	return (max(after, before) - before) / uint64(n) //nolint:gosec // not negative
 }
 
-// heap returns the bytes of live heap after a collection.
-func heap() uint64 {
+// liveHeapBytes returns the bytes of live heap after a collection.
+func liveHeapBytes() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats

@@ -8,17 +8,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// JWT returns a token with the given claims and without a signature.
-func JWT(claims string) string {
+// UnsignedToken returns a token with the given claims and without a signature.
+func UnsignedToken(claims string) string {
 	part := base64.RawURLEncoding.EncodeToString
 	return part([]byte(`{"alg":"RS256"}`)) + "." + part([]byte(claims)) + ".signature"
 }
 
-// Subject contains the issuer and subject claims of a member's service account.
-const Subject = `"iss":"https://member","sub":"system:serviceaccount:xylem-system:xylem",`
+// SubjectClaims contains the issuer and subject claims of a member's service account.
+const SubjectClaims = `"iss":"https://member","sub":"system:serviceaccount:xylem-system:xylem",`
 
-// KubeconfigOf returns a kubeconfig with the token.
-func KubeconfigOf(t *testing.T, server, token string) []byte {
+// KubeconfigForToken returns a kubeconfig with the token.
+func KubeconfigForToken(t *testing.T, server, token string) []byte {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "c"

@@ -11,8 +11,8 @@ import (
 var queueLabels = []string{"cluster", "controller"}
 
 var (
-	// Connected reports, by cluster, whether a member is connected.
-	Connected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	// ConnectedGauge reports, by cluster, whether a member is connected.
+	ConnectedGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_connected",
 		Help: "1 while a member is connected: it responds, has the recorded identity, and the manager holds its fence.",
 	}, []string{"cluster"})
@@ -22,8 +22,8 @@ var (
 		Help:    "Duration of the renewal of a member's fence, which also probes the connection.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, []string{"cluster"})
-	// TokenExpires is when tokens expire, by cluster.
-	TokenExpires = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	// TokenExpiry is when tokens expire, by cluster.
+	TokenExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_token_expiry_timestamp_seconds",
 		Help: "Expiry of the manager's service account token for a member, in seconds since the Unix epoch. Absent for other credentials.",
 	}, []string{"cluster"})
@@ -52,56 +52,56 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(Connected, ProbeSeconds, TokenExpires, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds)
+	metrics.Registry.MustRegister(ConnectedGauge, ProbeSeconds, TokenExpiry, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds)
 }
 
-// Forget deletes a member's series.
-func Forget(cluster string) {
+// DeleteMetrics deletes a member's series.
+func DeleteMetrics(cluster string) {
 	match := prometheus.Labels{"cluster": cluster}
 	for _, vector := range []interface {
 		DeletePartialMatch(labels prometheus.Labels) int
-	}{Connected, ProbeSeconds, TokenExpires, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds} {
+	}{ConnectedGauge, ProbeSeconds, TokenExpiry, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds} {
 		vector.DeletePartialMatch(match)
 	}
 }
 
-// Queue is the metrics provider for the queues of one member.
-type Queue struct{ Cluster string }
+// QueueMetrics is the metrics provider for the queues of one member.
+type QueueMetrics struct{ Cluster string }
 
-var _ workqueue.MetricsProvider = Queue{}
+var _ workqueue.MetricsProvider = QueueMetrics{}
 
 // NewDepthMetric implements workqueue.MetricsProvider.
-func (q Queue) NewDepthMetric(name string) workqueue.GaugeMetric {
+func (q QueueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {
 	return queueDepth.WithLabelValues(q.Cluster, name)
 }
 
 // NewAddsMetric implements workqueue.MetricsProvider.
-func (q Queue) NewAddsMetric(name string) workqueue.CounterMetric {
+func (q QueueMetrics) NewAddsMetric(name string) workqueue.CounterMetric {
 	return queueAdds.WithLabelValues(q.Cluster, name)
 }
 
 // NewRetriesMetric implements workqueue.MetricsProvider.
-func (q Queue) NewRetriesMetric(name string) workqueue.CounterMetric {
+func (q QueueMetrics) NewRetriesMetric(name string) workqueue.CounterMetric {
 	return queueRetries.WithLabelValues(q.Cluster, name)
 }
 
 // NewLatencyMetric implements workqueue.MetricsProvider.
-func (q Queue) NewLatencyMetric(name string) workqueue.HistogramMetric {
+func (q QueueMetrics) NewLatencyMetric(name string) workqueue.HistogramMetric {
 	return queueSeconds.WithLabelValues(q.Cluster, name)
 }
 
 // NewWorkDurationMetric implements workqueue.MetricsProvider.
-func (q Queue) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
+func (q QueueMetrics) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
 	return workSeconds.WithLabelValues(q.Cluster, name)
 }
 
 // NewUnfinishedWorkSecondsMetric implements workqueue.MetricsProvider.
-func (Queue) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
+func (QueueMetrics) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return unregisteredGauge()
 }
 
 // NewLongestRunningProcessorSecondsMetric implements workqueue.MetricsProvider.
-func (Queue) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
+func (QueueMetrics) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return unregisteredGauge()
 }
 

@@ -7,68 +7,68 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// OfHost contains when the host was last restored, according to the fences of all members. A
+// HostRestores contains when the host was last restored, according to the fences of all members. A
 // member that was away, or that was registered later, cannot detect the restore itself.
-type OfHost struct {
+type HostRestores struct {
 	mu sync.Mutex
-	// until is when this process became the leader. A leader ends if the host is restored, so every
+	// leadingSince is when this process became the leader. A leader ends if the host is restored, so every
 	// restore was earlier. A member that forges a restore therefore affects the other members only for
 	// older objects (I7, I8). The times of restores come from the members' clocks.
-	until time.Time
-	last  time.Time
-	// awaited contains the registrations whose fences this process has not read yet. A lost member
+	leadingSince time.Time
+	lastRestore  time.Time
+	// awaitedMembers contains the registrations whose fences this process has not read yet. A lost member
 	// does not count.
-	awaited sets.Set[string]
+	awaitedMembers sets.Set[string]
 }
 
-// ReadWithin limits how long old claims wait for the fences of all members. It exceeds the time after
+// MaxFenceReadWait limits how long old claims wait for the fences of all members. It exceeds the time after
 // which a member that does not respond is lost, and the duration of a killed manager's fence.
-const ReadWithin = 2 * time.Minute
+const MaxFenceReadWait = 2 * time.Minute
 
-// NewOfHost creates an OfHost that has noted no restore.
-func NewOfHost() *OfHost { return &OfHost{awaited: sets.New[string]()} }
+// NewHostRestores creates an HostRestores that has noted no restore.
+func NewHostRestores() *HostRestores { return &HostRestores{awaitedMembers: sets.New[string]()} }
 
-// Begin is called when this process becomes the leader. Before that, a restore may not be detected.
-func (h *OfHost) Begin(now time.Time) {
+// BeginLeading is called when this process becomes the leader. Before that, a restore may not be detected.
+func (h *HostRestores) BeginLeading(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.until = now
+	h.leadingSince = now
 }
 
-// Await records that a member's fence must be read.
-func (h *OfHost) Await(registration string) {
+// AwaitMember records that a member's fence must be read.
+func (h *HostRestores) AwaitMember(registration string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.awaited.Insert(registration)
+	h.awaitedMembers.Insert(registration)
 }
 
-// Note records when a fence, or the host's record of one, says that the host was restored.
-func (h *OfHost) Note(at time.Time) {
+// RecordRestore records when a fence, or the host's record of one, says that the host was restored.
+func (h *HostRestores) RecordRestore(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if at.After(h.until) {
-		at = h.until
+	if at.After(h.leadingSince) {
+		at = h.leadingSince
 	}
-	if at.After(h.last) {
-		h.last = at
+	if at.After(h.lastRestore) {
+		h.lastRestore = at
 	}
 }
 
-// Settle records that a member's fence was read, or that the member is lost or no longer registered.
-func (h *OfHost) Settle(registration string) {
+// SettleMember records that a member's fence was read, or that the member is lost or no longer registered.
+func (h *HostRestores) SettleMember(registration string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.awaited.Delete(registration)
+	h.awaitedMembers.Delete(registration)
 }
 
-// With adds the restores of the host that other members have detected, or may still detect, to those
+// AddHostRestores adds the restores of the host that other members have detected, or may still detect, to those
 // of a fence.
-func (h *OfHost) With(own Times, now time.Time) Times {
+func (h *HostRestores) AddHostRestores(own RestoreTimes, now time.Time) RestoreTimes {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own.HostAnywhere = h.last
-	if h.awaited.Len() > 0 && now.Sub(h.until) < ReadWithin {
-		own.HostUnknownUntil = h.until
+	own.HostAnywhere = h.lastRestore
+	if h.awaitedMembers.Len() > 0 && now.Sub(h.leadingSince) < MaxFenceReadWait {
+		own.HostUnknownUntil = h.leadingSince
 	}
 	return own
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Times are the times at which either cluster was last restored from an older state. Both use
+// RestoreTimes are the times at which either cluster was last restored from an older state. Both use
 // the member's clock, so that they can be compared with creationTimestamps in the member. They are
 // the times when the fence detected the restore, which is later than the restore itself. Zero means
 // never.
-type Times struct {
+type RestoreTimes struct {
 	// Host is when the host was restored. The root of a leaf that was created earlier may be lost.
 	Host time.Time
 	// Member is when the member was restored. A leaf that was not created later may come from the
@@ -29,42 +29,42 @@ type Times struct {
 	HostUnknownUntil time.Time
 }
 
-// LastOfHost returns when the host was last restored, according to any member. It prevents a
+// LastHostRestore returns when the host was last restored, according to any member. It prevents a
 // destruction or a placement, and never allows one: another member may have forged it.
-func (t Times) LastOfHost() time.Time { return Later(t.Host, t.HostAnywhere) }
+func (t RestoreTimes) LastHostRestore() time.Time { return LaterTime(t.Host, t.HostAnywhere) }
 
-// Last returns when either cluster was last restored, according to the member's own fence.
-func (t Times) Last() time.Time { return Later(t.Host, t.Member) }
+// LastRestore returns when either cluster was last restored, according to the member's own fence.
+func (t RestoreTimes) LastRestore() time.Time { return LaterTime(t.Host, t.Member) }
 
-// Later returns the later of two times.
-func Later(a, b time.Time) time.Time {
+// LaterTime returns the later of two times.
+func LaterTime(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-// Predates reports whether a leaf may come from a backup of the member: the member was
+// MayBeFromBackup reports whether a leaf may come from a backup of the member: the member was
 // restored, and the leaf was not created later.
-func (t Times) Predates(leaf metav1.Object) bool {
+func (t RestoreTimes) MayBeFromBackup(leaf metav1.Object) bool {
 	return !t.Member.IsZero() && !leaf.GetCreationTimestamp().After(t.Member)
 }
 
 // MayLackLeaf reports whether the member may have lost what an object in the host represents: the
-// member was restored, and the object was created before the restore, or at most mirror.Skew after it.
-func (t Times) MayLackLeaf(host metav1.Object) bool {
-	return !t.Member.IsZero() && !host.GetCreationTimestamp().After(t.Member.Add(mirror.Skew))
+// member was restored, and the object was created before the restore, or at most mirror.MaxClockSkew after it.
+func (t RestoreTimes) MayLackLeaf(host metav1.Object) bool {
+	return !t.Member.IsZero() && !host.GetCreationTimestamp().After(t.Member.Add(mirror.MaxClockSkew))
 }
 
 // MayLackRoot reports whether the host may have lost the root of an object in the member: the host
 // was restored, and the object was not created later.
-func (t Times) MayLackRoot(leaf metav1.Object) bool {
-	host := t.LastOfHost()
+func (t RestoreTimes) MayLackRoot(leaf metav1.Object) bool {
+	host := t.LastHostRestore()
 	return !host.IsZero() && !leaf.GetCreationTimestamp().After(host)
 }
 
-// Unknown reports whether another member may still detect that the host was restored after an object
+// MayPrecedeHostRestore reports whether another member may still detect that the host was restored after an object
 // was created. Nothing that such a restore prevents may happen until this is known.
-func (t Times) Unknown(obj metav1.Object) bool {
+func (t RestoreTimes) MayPrecedeHostRestore(obj metav1.Object) bool {
 	return obj.GetCreationTimestamp().Time.Before(t.HostUnknownUntil)
 }

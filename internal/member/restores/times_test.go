@@ -20,13 +20,13 @@ func TestClocksMayDiffer(t *testing.T) {
 		"never restored":                         {created: -time.Hour},
 		"created before":                         {restored: restored, created: -time.Second, inMember: true, inHost: true},
 		"created in the same second":             {restored: restored, inMember: true, inHost: true},
-		"created later, within the clocks' skew": {restored: restored, created: mirror.Skew, inHost: true},
-		"created later":                          {restored: restored, created: mirror.Skew + time.Second},
+		"created later, within the clocks' skew": {restored: restored, created: mirror.MaxClockSkew, inHost: true},
+		"created later":                          {restored: restored, created: mirror.MaxClockSkew + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(restored.Add(tc.created))}
-			r := Times{Member: tc.restored}
-			if got := r.Predates(object); got != tc.inMember {
+			r := RestoreTimes{Member: tc.restored}
+			if got := r.MayBeFromBackup(object); got != tc.inMember {
 				t.Errorf("for an object in the member, Predates is %t", got)
 			}
 			if got := r.MayLackLeaf(object); got != tc.inHost {

@@ -19,32 +19,32 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// streamAnswerTimeout bounds the time until a member begins its response to a stream request.
+// streamHeaderTimeout bounds the time until a member begins its response to a stream request.
 // The member must first connect to its kubelet.
-const streamAnswerTimeout = 20 * time.Second
+const streamHeaderTimeout = 20 * time.Second
 
-// Dial connects to an address.
-type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+// DialFunc connects to an address.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Opener opens log streams and upgraded connections to the member's API server. Each stream has
+// StreamOpener opens log streams and upgraded connections to the member's API server. Each stream has
 // its own unbuffered HTTP/1.1 connection, separate from the Link's other calls, so that a slow
 // reader does not delay other requests.
-type Opener struct {
+type StreamOpener struct {
 	server    *url.URL
 	transport *http.Transport
-	// signed sends requests. signer adds the credentials to upgrade requests.
-	signed http.RoundTripper
-	signer http.RoundTripper
-	asking client.Client
-	bearer *budget.Bearer
+	// signedTransport sends requests. signer adds the credentials to upgrade requests.
+	signedTransport http.RoundTripper
+	upgradeSigner http.RoundTripper
+	reviewClient client.Client
+	bearer *budget.TokenHolder
 }
 
-// New creates the transport for streams, with the same proxy and credentials as the
+// NewStreamOpener creates the transport for streams, with the same proxy and credentials as the
 // connection. It sends no request.
-func New(config *rest.Config, tlsConfig *tls.Config, way access.Way, bearer *budget.Bearer, asking client.Client) (*Opener, error) {
+func NewStreamOpener(config *rest.Config, tlsConfig *tls.Config, way access.DialSettings, bearer *budget.TokenHolder, asking client.Client) (*StreamOpener, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the server in the kubeconfig cannot be used: %v", err)
+		return nil, access.ConnectionProblemf(v1alpha1.ReasonKubeconfigInvalid, "the server in the kubeconfig cannot be used: %v", err)
 	}
 	if tlsConfig != nil {
 		tlsConfig = tlsConfig.Clone()
@@ -55,64 +55,64 @@ func New(config *rest.Config, tlsConfig *tls.Config, way access.Way, bearer *bud
 		TLSHandshakeTimeout: access.DialTimeout,
 		// Upgrade requests bypass the transport's proxy setting, so the dialer itself connects through
 		// the proxy.
-		DialContext:            way.Through,
+		DialContext:            way.DialThroughProxy,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
-		ResponseHeaderTimeout:  streamAnswerTimeout,
-		MaxResponseHeaderBytes: budget.HeaderLimit,
+		ResponseHeaderTimeout:  streamHeaderTimeout,
+		MaxResponseHeaderBytes: budget.MaxHeaderBytes,
 		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
 	}
 	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
+		return nil, access.ConnectionProblemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
 	}
 	mirrored, err := rest.HTTPWrappersForConfig(config, proxy.MirrorRequest)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
+		return nil, access.ConnectionProblemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
 	}
-	return &Opener{
-		server: server, transport: transport, bearer: bearer, asking: asking,
-		signed: signing{wrapped, bearer}, signer: signing{mirrored, bearer},
+	return &StreamOpener{
+		server: server, transport: transport, bearer: bearer, reviewClient: asking,
+		signedTransport: signingTransport{wrapped, bearer}, upgradeSigner: signingTransport{mirrored, bearer},
 	}, nil
 }
 
-// Location returns the URL of a path of the member's API. The path must consist of valid names.
-func (o *Opener) Location(path ...string) *url.URL { return o.server.JoinPath(path...) }
+// URLForPath returns the URL of a path of the member's API. The path must consist of valid names.
+func (o *StreamOpener) URLForPath(path ...string) *url.URL { return o.server.JoinPath(path...) }
 
-// Transport returns the transport for requests that are not upgraded. It does not follow redirects.
-func (o *Opener) Transport() http.RoundTripper { return o.signed }
+// RequestTransport returns the transport for requests that are not upgraded. It does not follow redirects.
+func (o *StreamOpener) RequestTransport() http.RoundTripper { return o.signedTransport }
 
-// Upgrades returns the transport for upgrade requests. It dials with around(dial), where dial is
+// UpgradeTransport returns the transport for upgrade requests. It dials with around(dial), where dial is
 // the Link's own Dial.
-func (o *Opener) Upgrades(around func(Dial) Dial) proxy.UpgradeRequestRoundTripper {
+func (o *StreamOpener) UpgradeTransport(around func(DialFunc) DialFunc) proxy.UpgradeRequestRoundTripper {
 	transport := o.transport.Clone()
 	transport.DialContext = around(o.transport.DialContext)
-	return upgrading{transport, o.signer}
+	return upgradeTransport{transport, o.upgradeSigner}
 }
 
-// May reports whether the Link's account may use a subresource of Pods in a namespace. It queries
+// HasPermission reports whether the Link's account may use a subresource of Pods in a namespace. It queries
 // the member.
-func (o *Opener) May(ctx context.Context, verb, subresource, namespace string) (bool, error) {
+func (o *StreamOpener) HasPermission(ctx context.Context, verb, subresource, namespace string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Subresource: subresource, Namespace: namespace},
 	}}
-	if err := o.asking.Create(ctx, review); err != nil {
-		return false, access.Explain("check the account's permissions", err)
+	if err := o.reviewClient.Create(ctx, review); err != nil {
+		return false, access.ExplainRequestError("check the account's permissions", err)
 	}
 	return review.Status.Allowed, nil
 }
 
-// Token returns the current token, so that callers can remove it from responses that they pass on.
-func (o *Opener) Token() string { return o.bearer.Current() }
+// CurrentToken returns the current token, so that callers can remove it from responses that they pass on.
+func (o *StreamOpener) CurrentToken() string { return o.bearer.CurrentToken() }
 
-// upgrading connects with one transport, and adds the credentials with another.
-type upgrading struct {
+// upgradeTransport connects with one transport, and adds the credentials with another.
+type upgradeTransport struct {
 	http.RoundTripper
 	signer http.RoundTripper
 }
 
 // WrapRequest implements proxy.UpgradeRequestRoundTripper.
-func (u upgrading) WrapRequest(request *http.Request) (*http.Request, error) {
+func (u upgradeTransport) WrapRequest(request *http.Request) (*http.Request, error) {
 	mirrored, err := u.signer.RoundTrip(request) //nolint:bodyclose // it sends nothing, and has no body
 	if err != nil {
 		return nil, err
@@ -121,20 +121,20 @@ func (u upgrading) WrapRequest(request *http.Request) (*http.Request, error) {
 }
 
 // WrappedRoundTripper lets apimachinery find the dialer and the TLS settings.
-func (u upgrading) WrappedRoundTripper() http.RoundTripper { return u.RoundTripper }
+func (u upgradeTransport) WrappedRoundTripper() http.RoundTripper { return u.RoundTripper }
 
-// signing adds the current token to requests.
-type signing struct {
+// signingTransport adds the current token to requests.
+type signingTransport struct {
 	next   http.RoundTripper
-	bearer *budget.Bearer
+	bearer *budget.TokenHolder
 }
 
 // RoundTrip implements http.RoundTripper.
-func (s signing) RoundTrip(request *http.Request) (*http.Response, error) {
-	return s.next.RoundTrip(s.bearer.Sign(request))
+func (s signingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	return s.next.RoundTrip(s.bearer.SignRequest(request))
 }
 
 // WrappedRoundTripper lets client-go find the wrapped transport.
-func (s signing) WrappedRoundTripper() http.RoundTripper { return s.next }
+func (s signingTransport) WrappedRoundTripper() http.RoundTripper { return s.next }
 
-var _ utilnet.RoundTripperWrapper = signing{}
+var _ utilnet.RoundTripperWrapper = signingTransport{}

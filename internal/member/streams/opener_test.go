@@ -31,23 +31,23 @@ func TestOpener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	direct := access.Way{Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, Dial: new(net.Dialer).DialContext}
-	bearer := budget.NewBearer("first", clock.RealClock{})
-	s, err := New(config, tlsConfig, direct, bearer, nil)
+	direct := access.DialSettings{Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, Dial: new(net.Dialer).DialContext}
+	bearer := budget.NewTokenHolder("first", clock.RealClock{})
+	s, err := NewStreamOpener(config, tlsConfig, direct, bearer, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	location := s.Location("api", "v1", "pods")
+	location := s.URLForPath("api", "v1", "pods")
 	if !strings.HasSuffix(location.String(), "/k8s/clusters/c-1/api/v1/pods") {
 		t.Errorf("location is %s, want the kubeconfig's path, followed by /api/v1/pods", location)
 	}
 	for _, token := range []string{"first", "second"} {
-		bearer.Replace(token)
+		bearer.ReplaceToken(token)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, location.String(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, err := s.Transport().RoundTrip(request)
+		response, err := s.RequestTransport().RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestOpener(t *testing.T) {
 		if got := <-tokens; got != "Bearer "+token || request.Header.Get("Authorization") != "" {
 			t.Errorf("the request was sent with %q, want token %q, and must not change", got, token)
 		}
-		signed, err := s.Upgrades(func(d Dial) Dial { return d }).WrapRequest(request)
+		signed, err := s.UpgradeTransport(func(d DialFunc) DialFunc { return d }).WrapRequest(request)
 		if err != nil || signed.Header.Get("Authorization") != "Bearer "+token {
 			t.Errorf("an upgrade request has headers %q, error %v; want token %q", signed.Header, err, token)
 		}

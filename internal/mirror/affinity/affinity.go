@@ -8,38 +8,38 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// ToMember selects the virtual node of a member.
-func ToMember(clusterID string) *corev1.VolumeNodeAffinity {
-	return To(v1alpha1.LabelClusterID, clusterID)
+// NodeAffinityToMember selects the virtual node of a member.
+func NodeAffinityToMember(clusterID string) *corev1.VolumeNodeAffinity {
+	return NodeAffinityToLabel(v1alpha1.LabelClusterID, clusterID)
 }
 
-// To selects the nodes with a label.
-func To(label, value string) *corev1.VolumeNodeAffinity {
-	return &corev1.VolumeNodeAffinity{Required: Selector(label, value)}
+// NodeAffinityToLabel selects the nodes with a label.
+func NodeAffinityToLabel(label, value string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: NodeSelectorForLabel(label, value)}
 }
 
-// Selector selects the nodes with a label.
-func Selector(label, value string) *corev1.NodeSelector {
-	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{Term(label, value)}}
+// NodeSelectorForLabel selects the nodes with a label.
+func NodeSelectorForLabel(label, value string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{NodeSelectorTermForLabel(label, value)}}
 }
 
-// Term is the only term of a Selector.
-func Term(label, value string) corev1.NodeSelectorTerm {
+// NodeSelectorTermForLabel is the only term of a Selector.
+func NodeSelectorTermForLabel(label, value string) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}
 }
 
-// IsToMember reports whether a is ToMember's result.
-func IsToMember(a *corev1.VolumeNodeAffinity, clusterID string) bool {
-	return IsTo(a, v1alpha1.LabelClusterID, clusterID)
+// IsNodeAffinityToMember reports whether a is NodeAffinityToMember's result.
+func IsNodeAffinityToMember(a *corev1.VolumeNodeAffinity, clusterID string) bool {
+	return IsNodeAffinityToLabel(a, v1alpha1.LabelClusterID, clusterID)
 }
 
-// IsTo reports whether a is To's result.
-func IsTo(a *corev1.VolumeNodeAffinity, label, value string) bool {
-	return a != nil && a.Required != nil && len(a.Required.NodeSelectorTerms) == 1 && IsTerm(a.Required.NodeSelectorTerms[0], label, value)
+// IsNodeAffinityToLabel reports whether a is To's result.
+func IsNodeAffinityToLabel(a *corev1.VolumeNodeAffinity, label, value string) bool {
+	return a != nil && a.Required != nil && len(a.Required.NodeSelectorTerms) == 1 && IsNodeSelectorTermForLabel(a.Required.NodeSelectorTerms[0], label, value)
 }
 
-// IsTerm reports whether a term is Term's result.
-func IsTerm(term corev1.NodeSelectorTerm, label, value string) bool {
+// IsNodeSelectorTermForLabel reports whether a term is Term's result.
+func IsNodeSelectorTermForLabel(term corev1.NodeSelectorTerm, label, value string) bool {
 	if len(term.MatchExpressions) != 1 || len(term.MatchFields) != 0 {
 		return false
 	}

@@ -17,34 +17,34 @@ func TestOf(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		spec   corev1.PersistentVolumeClaimSpec
-		want   Source
+		want   DataSource
 		has    bool
 		placed bool
 		text   string
 	}{
 		"none":           {},
-		"a claim":        {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "PersistentVolumeClaim", "data")}, Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
-		"an empty group": {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(""), "PersistentVolumeClaim", "data")}, Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
-		"a snapshot":     {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(SnapshotGroup), "VolumeSnapshot", "s")}, Source{Group: SnapshotGroup, Kind: "VolumeSnapshot", Name: "s"}, true, true, `snapshot "s"`},
-		"no group":       {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "VolumeSnapshot", "s")}, Source{Kind: "VolumeSnapshot", Name: "s"}, true, false, `VolumeSnapshot "s"`},
+		"a claim":        {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "PersistentVolumeClaim", "data")}, DataSource{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
+		"an empty group": {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(""), "PersistentVolumeClaim", "data")}, DataSource{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
+		"a snapshot":     {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(SnapshotGroup), "VolumeSnapshot", "s")}, DataSource{Group: SnapshotGroup, Kind: "VolumeSnapshot", Name: "s"}, true, true, `snapshot "s"`},
+		"no group":       {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "VolumeSnapshot", "s")}, DataSource{Kind: "VolumeSnapshot", Name: "s"}, true, false, `VolumeSnapshot "s"`},
 		"a populator's source": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}},
-			Source{Group: "example.com", Kind: "Image", Name: "i"}, true, false, `Image.example.com "i"`},
+			DataSource{Group: "example.com", Kind: "Image", Name: "i"}, true, false, `Image.example.com "i"`},
 		"another namespace": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "data", Namespace: ptr.To("victim")}},
-			Source{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "data"}, true, true, `claim "victim/data"`},
+			DataSource{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "data"}, true, true, `claim "victim/data"`},
 		"both": {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "PersistentVolumeClaim", "data"), DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "data"}},
-			Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
+			DataSource{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{Spec: tc.spec}
-			got, has := Of(claim)
-			if diff := cmp.Diff(tc.want, got); diff != "" || has != tc.has || Has(claim) != tc.has {
+			got, has := DataSourceOf(claim)
+			if diff := cmp.Diff(tc.want, got); diff != "" || has != tc.has || HasDataSource(claim) != tc.has {
 				t.Errorf("has a source: %t, want %t; -want +got:\n%s", has, tc.has, diff)
 			}
 			if !has {
 				return
 			}
-			if got.Placed() != tc.placed || got.String() != tc.text {
-				t.Errorf("Placed returned %t, String %s; want %t, %s", got.Placed(), got, tc.placed, tc.text)
+			if got.IsInOneMember() != tc.placed || got.String() != tc.text {
+				t.Errorf("Placed returned %t, String %s; want %t, %s", got.IsInOneMember(), got, tc.placed, tc.text)
 			}
 		})
 	}
@@ -71,7 +71,7 @@ func TestSame(t *testing.T) {
 		"the root lacks the source":             {empty, both, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Same(tc.root, tc.leaf); got != tc.want {
+			if got := SameDataSource(tc.root, tc.leaf); got != tc.want {
 				t.Errorf("Same returned %t, want %t", got, tc.want)
 			}
 		})
@@ -81,23 +81,23 @@ func TestSame(t *testing.T) {
 func TestRecordOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotation string
-		want       Record
+		want       DataSourceRecord
 		ok         bool
 	}{
-		"none":       {"", Record{}, false},
-		"whole":      {"id38/u-1", Record{"id38", "u-1"}, true},
-		"no UID":     {"id38/", Record{ClusterID: "id38"}, false},
-		"no cluster": {"/u-1", Record{UID: "u-1"}, false},
-		"only a UID": {"u-1", Record{ClusterID: "u-1"}, false},
+		"none":       {"", DataSourceRecord{}, false},
+		"whole":      {"id38/u-1", DataSourceRecord{"id38", "u-1"}, true},
+		"no UID":     {"id38/", DataSourceRecord{ClusterID: "id38"}, false},
+		"no cluster": {"/u-1", DataSourceRecord{UID: "u-1"}, false},
+		"only a UID": {"u-1", DataSourceRecord{ClusterID: "u-1"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationSource: tc.annotation}}}
-			got, ok := RecordOf(claim)
+			got, ok := DataSourceRecordOf(claim)
 			if diff := cmp.Diff(tc.want, got); diff != "" || ok != tc.ok {
 				t.Errorf("%t, -want +got:\n%s", ok, diff)
 			}
-			if ok && got.Annotation() != tc.annotation {
-				t.Errorf("Annotation returned %q, want %q", got.Annotation(), tc.annotation)
+			if ok && got.AnnotationValue() != tc.annotation {
+				t.Errorf("Annotation returned %q, want %q", got.AnnotationValue(), tc.annotation)
 			}
 		})
 	}

@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// StatusApply returns the body of a server-side apply to the status subresource of a core/v1
+// StatusApplyBody returns the body of a server-side apply to the status subresource of a core/v1
 // object.
-func StatusApply(kind string, root metav1.Object, status map[string]any) *unstructured.Unstructured {
+func StatusApplyBody(kind string, root metav1.Object, status map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
 		"kind":       kind,
@@ -21,37 +21,37 @@ func StatusApply(kind string, root metav1.Object, status map[string]any) *unstru
 	}}
 }
 
-// ToMap converts a status to its JSON form without nulls. Unset times are null in JSON, and
+// StatusToMap converts a status to its JSON form without nulls. Unset times are null in JSON, and
 // applying null would own the field.
-func ToMap[T any](status *T) map[string]any {
+func StatusToMap[T any](status *T) map[string]any {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
 		// This fails only for types without a JSON form, and API types have one.
 		panic("mirror: " + err.Error())
 	}
-	pruneNulls(m)
+	removeNullValues(m)
 	return m
 }
 
-func pruneNulls(v any) {
+func removeNullValues(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
 			if value == nil {
 				delete(v, key)
 			} else {
-				pruneNulls(value)
+				removeNullValues(value)
 			}
 		}
 	case []any:
 		for _, value := range v {
-			pruneNulls(value)
+			removeNullValues(value)
 		}
 	}
 }
 
-// Clone returns a pointer to a copy of the value, or nil if the pointer is nil.
-func Clone[T any](p *T) *T {
+// ClonePointer returns a pointer to a copy of the value, or nil if the pointer is nil.
+func ClonePointer[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}

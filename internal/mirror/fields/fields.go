@@ -37,56 +37,56 @@ type Table struct {
 	Title  string
 	Fields []Field
 
-	// Root is the common prefix of paths in messages, such as "spec".
-	Root string
-	// Holder is the type that the paths are relative to.
-	Holder reflect.Type
+	// PathPrefix is the common prefix of paths in messages, such as "spec".
+	PathPrefix string
+	// StructType is the type that the paths are relative to.
+	StructType reflect.Type
 }
 
-// Shape contains the fields that a table drops and refuses, as a tree with the type's structure, so
+// DecisionTree contains the fields that a table drops and refuses, as a tree with the type's structure, so
 // that only those branches are visited. It is compiled from the table, and no other code drops or
 // refuses fields, so the table and the code cannot disagree.
-type Shape []step
+type DecisionTree []decisionNode
 
-type step struct {
+type decisionNode struct {
 	index    []int
 	name     string
 	decision Decision
 	reason   string
-	below    Shape
+	nested    DecisionTree
 }
 
-// Compile converts the table's decisions into a Shape.
-func (t Table) Compile() Shape {
+// CompileDecisions converts the table's decisions into a Shape.
+func (t Table) CompileDecisions() DecisionTree {
 	decided := make(map[string]Field, len(t.Fields))
 	for _, f := range t.Fields {
 		decided[f.Path] = f
 	}
-	return shapeOf(t.Holder, "", decided)
+	return decisionTreeOf(t.StructType, "", decided)
 }
 
-func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) Shape {
-	var s Shape
-	for _, f := range JSONFields(holder) {
+func decisionTreeOf(holder reflect.Type, prefix string, decided map[string]Field) DecisionTree {
+	var s DecisionTree
+	for _, f := range JSONFieldsOf(holder) {
 		path := prefix + f.Name
 		if d, ok := decided[path]; ok {
 			if d.Decision == Drop || d.Decision == Refuse {
-				s = append(s, step{index: f.Index, name: f.Name, decision: d.Decision, reason: d.Why})
+				s = append(s, decisionNode{index: f.Index, name: f.Name, decision: d.Decision, reason: d.Why})
 			}
 			continue
 		}
-		if elem, suffix := element(f.typ); elem != nil {
-			if below := shapeOf(elem, path+suffix+".", decided); below != nil {
-				s = append(s, step{index: f.Index, name: f.Name, below: below})
+		if elem, suffix := nestedStructOf(f.typ); elem != nil {
+			if below := decisionTreeOf(elem, path+suffix+".", decided); below != nil {
+				s = append(s, decisionNode{index: f.Index, name: f.Name, nested: below})
 			}
 		}
 	}
 	return s
 }
 
-// walk calls decided() for each field of the struct v that the shape drops or refuses, in the
+// visitDecidedFields calls decided() for each field of the struct v that the shape drops or refuses, in the
 // order in which the type declares them.
-func (s Shape) walk(v reflect.Value, at string, decided func(s step, f reflect.Value, path string)) {
+func (s DecisionTree) visitDecidedFields(v reflect.Value, at string, decided func(s decisionNode, f reflect.Value, path string)) {
 	for _, step := range s {
 		f, path := v.FieldByIndex(step.index), at+"."+step.name
 		switch {
@@ -94,51 +94,51 @@ func (s Shape) walk(v reflect.Value, at string, decided func(s step, f reflect.V
 			decided(step, f, path)
 		case f.Kind() == reflect.Slice:
 			for i := range f.Len() {
-				step.below.walk(f.Index(i), path+label(f.Index(i), i), decided)
+				step.nested.visitDecidedFields(f.Index(i), path+listElementLabel(f.Index(i), i), decided)
 			}
 		case f.Kind() == reflect.Pointer:
 			if !f.IsNil() {
-				step.below.walk(f.Elem(), path, decided)
+				step.nested.visitDecidedFields(f.Elem(), path, decided)
 			}
 		default:
-			step.below.walk(f, path, decided)
+			step.nested.visitDecidedFields(f, path, decided)
 		}
 	}
 }
 
-// Shaped sets the fields that the shape drops to zero, in the struct that p points to. It
+// ApplyDecisions sets the fields that the shape drops to zero, in the struct that p points to. It
 // returns a line for each set field that the shape refuses.
-func Shaped[T any](s Shape, p *T, at string) (refused []string) {
-	s.walk(reflect.ValueOf(p).Elem(), at, func(s step, f reflect.Value, path string) {
+func ApplyDecisions[T any](s DecisionTree, p *T, at string) (refused []string) {
+	s.visitDecidedFields(reflect.ValueOf(p).Elem(), at, func(s decisionNode, f reflect.Value, path string) {
 		if s.decision == Drop {
 			f.SetZero()
-		} else if !unset(f) {
+		} else if !isUnsetValue(f) {
 			refused = append(refused, path+": "+s.reason)
 		}
 	})
 	return refused
 }
 
-// Dropped returns the paths of the set fields, in the struct that p points to, that the shape
+// DroppedFields returns the paths of the set fields, in the struct that p points to, that the shape
 // drops.
-func Dropped[T any](s Shape, p *T, at string) (paths []string) {
-	s.walk(reflect.ValueOf(p).Elem(), at, func(s step, f reflect.Value, path string) {
-		if s.decision == Drop && !unset(f) {
+func DroppedFields[T any](s DecisionTree, p *T, at string) (paths []string) {
+	s.visitDecidedFields(reflect.ValueOf(p).Elem(), at, func(s decisionNode, f reflect.Value, path string) {
+		if s.decision == Drop && !isUnsetValue(f) {
 			paths = append(paths, path)
 		}
 	})
 	return paths
 }
 
-// label identifies a list element in messages, by its name if it has one, otherwise by its index.
-func label(elem reflect.Value, i int) string {
+// listElementLabel identifies a list element in messages, by its name if it has one, otherwise by its index.
+func listElementLabel(elem reflect.Value, i int) string {
 	if name := elem.FieldByName("Name"); name.IsValid() && name.Kind() == reflect.String && name.Len() > 0 {
 		return "[" + name.String() + "]"
 	}
 	return fmt.Sprintf("[%d]", i)
 }
 
-func unset(v reflect.Value) bool {
+func isUnsetValue(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
 		return v.Len() == 0
@@ -154,8 +154,8 @@ type JSONField struct {
 	typ   reflect.Type
 }
 
-// JSONFields returns the fields of a struct type by their JSON names.
-func JSONFields(t reflect.Type) []JSONField {
+// JSONFieldsOf returns the fields of a struct type by their JSON names.
+func JSONFieldsOf(t reflect.Type) []JSONField {
 	var fields []JSONField
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -163,7 +163,7 @@ func JSONFields(t reflect.Type) []JSONField {
 		switch {
 		case name == "-":
 		case f.Anonymous && name == "":
-			for _, in := range JSONFields(f.Type) {
+			for _, in := range JSONFieldsOf(f.Type) {
 				in.Index = append([]int{i}, in.Index...)
 				fields = append(fields, in)
 			}
@@ -174,48 +174,48 @@ func JSONFields(t reflect.Type) []JSONField {
 	return fields
 }
 
-// Marshaler is the interface of types that define their own JSON form.
-var Marshaler = reflect.TypeFor[json.Marshaler]()
+// MarshalerType is the interface of types that define their own JSON form.
+var MarshalerType = reflect.TypeFor[json.Marshaler]()
 
-// element returns the struct that a field holds directly, by pointer or in a list. It returns
+// nestedStructOf returns the struct that a field holds directly, by pointer or in a list. It returns
 // nil if the field's value has no JSON fields.
-func element(t reflect.Type) (elem reflect.Type, suffix string) {
+func nestedStructOf(t reflect.Type) (elem reflect.Type, suffix string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		if t.Kind() == reflect.Slice {
 			suffix += "[]"
 		}
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || t.Implements(Marshaler) || reflect.PointerTo(t).Implements(Marshaler) {
+	if t.Kind() != reflect.Struct || t.Implements(MarshalerType) || reflect.PointerTo(t).Implements(MarshalerType) {
 		return nil, ""
 	}
 	return t, suffix
 }
 
-// Gaps compares a table with its type. It returns the paths without a decision, and the entries
+// FindGaps compares a table with its type. It returns the paths without a decision, and the entries
 // that match no field or are nested in a field with its own decision.
-func (t Table) Gaps() (undecided, stale []string) {
+func (t Table) FindGaps() (undecided, stale []string) {
 	seen, decided := map[string]int{}, map[string]int{}
 	for _, f := range t.Fields {
 		decided[f.Path]++
 	}
 	var walk func(reflect.Type, string)
 	walk = func(holder reflect.Type, prefix string) {
-		for _, f := range JSONFields(holder) {
+		for _, f := range JSONFieldsOf(holder) {
 			path := prefix + f.Name
 			if decided[path] > 0 {
 				seen[path]++
 				continue
 			}
-			elem, suffix := element(f.typ)
-			if elem == nil || !anyBelow(decided, path+suffix+".") {
+			elem, suffix := nestedStructOf(f.typ)
+			if elem == nil || !hasNestedDecision(decided, path+suffix+".") {
 				undecided = append(undecided, path)
 				continue
 			}
 			walk(elem, path+suffix+".")
 		}
 	}
-	walk(t.Holder, "")
+	walk(t.StructType, "")
 	for _, f := range t.Fields {
 		if seen[f.Path] == 0 || decided[f.Path] > 1 {
 			stale = append(stale, f.Path)
@@ -224,7 +224,7 @@ func (t Table) Gaps() (undecided, stale []string) {
 	return undecided, stale
 }
 
-func anyBelow(decided map[string]int, prefix string) bool {
+func hasNestedDecision(decided map[string]int, prefix string) bool {
 	for path := range decided {
 		if strings.HasPrefix(path, prefix) {
 			return true

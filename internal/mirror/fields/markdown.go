@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Markdown returns the content of FIELDS.md, which documents all decisions.
-func Markdown(tables []Table) string {
+// RenderMarkdown returns the content of FIELDS.md, which documents all decisions.
+func RenderMarkdown(tables []Table) string {
 	var b strings.Builder
 	b.WriteString(`# What Xylem does with each field
 

@@ -13,8 +13,8 @@ import (
 // MetaTable decides on the metadata of every leaf object.
 var MetaTable = Table{
 	Title:  "metadata of leaf objects (host to member)",
-	Root:   "metadata",
-	Holder: reflect.TypeFor[metav1.ObjectMeta](),
+	PathPrefix:   "metadata",
+	StructType: reflect.TypeFor[metav1.ObjectMeta](),
 	Fields: []Field{
 		{"name", Keep, "Xylem finds the leaf by its root's name"},
 		{"namespace", Keep, "the leaf's namespace has the same name"},
@@ -34,21 +34,21 @@ var MetaTable = Table{
 	},
 }
 
-var metaShape = MetaTable.Compile()
+var metaDecisions = MetaTable.CompileDecisions()
 
-// LeafMeta returns the metadata of a root object's leaf, without its origin.
-func LeafMeta(root metav1.ObjectMeta) metav1.ObjectMeta {
+// TranslateMetadata returns the metadata of a root object's leaf, without its origin.
+func TranslateMetadata(root metav1.ObjectMeta) metav1.ObjectMeta {
 	leaf := *root.DeepCopy()
-	Shaped(metaShape, &leaf, MetaTable.Root)
-	leaf.Labels = carried(root.Labels)
-	leaf.Annotations = carried(root.Annotations)
+	ApplyDecisions(metaDecisions, &leaf, MetaTable.PathPrefix)
+	leaf.Labels = keysCopiedToLeaf(root.Labels)
+	leaf.Annotations = keysCopiedToLeaf(root.Annotations)
 	return leaf
 }
 
-// statePrefixes are the prefixes of annotations that contain Kubernetes' state in one cluster. They
+// clusterStatePrefixes are the prefixes of annotations that contain Kubernetes' state in one cluster. They
 // would be wrong in another cluster. A Pod with kubernetes.io/config.mirror would even be treated
 // as a kubelet's mirror Pod.
-var statePrefixes = []string{
+var clusterStatePrefixes = []string{
 	"pv.kubernetes.io/",
 	"volume.kubernetes.io/",
 	"volume.beta.kubernetes.io/",
@@ -57,23 +57,23 @@ var statePrefixes = []string{
 	"kubernetes.io/config.",
 }
 
-// carried returns a copy of the labels or annotations that Xylem copies from roots to leaves.
-func carried(from map[string]string) map[string]string {
+// keysCopiedToLeaf returns a copy of the labels or annotations that Xylem copies from roots to leaves.
+func keysCopiedToLeaf(from map[string]string) map[string]string {
 	to := make(map[string]string, len(from))
 	for key, value := range from {
-		if IsCarried(key) {
+		if IsCopiedToLeaf(key) {
 			to[key] = value
 		}
 	}
 	return to
 }
 
-// IsCarried reports whether Xylem copies a root's label or annotation with the given key to leaves.
-func IsCarried(key string) bool {
+// IsCopiedToLeaf reports whether Xylem copies a root's label or annotation with the given key to leaves.
+func IsCopiedToLeaf(key string) bool {
 	if v1alpha1.Reserved(key) || key == v1alpha1.LabelManagedBy || key == corev1.LastAppliedConfigAnnotation {
 		return false
 	}
-	for _, prefix := range statePrefixes {
+	for _, prefix := range clusterStatePrefixes {
 		if strings.HasPrefix(key, prefix) {
 			return false
 		}
@@ -81,8 +81,8 @@ func IsCarried(key string) bool {
 	return true
 }
 
-// Merged returns a new map with the entries of both maps. Values of the second map take precedence.
-func Merged(a, b map[string]string) map[string]string {
+// MergeStringMaps returns a new map with the entries of both maps. Values of the second map take precedence.
+func MergeStringMaps(a, b map[string]string) map[string]string {
 	m := make(map[string]string, len(a)+len(b))
 	for k, v := range a {
 		m[k] = v

@@ -15,36 +15,36 @@ type PushedMeta struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// PushedMetaOf returns the record for a leaf's metadata, before it gets its origin.
-func PushedMetaOf(leaf metav1.ObjectMeta) PushedMeta {
-	return PushedMeta{Labels: Digests(leaf.Labels), Annotations: Digests(leaf.Annotations)}
+// PushedMetaOfLeaf returns the record for a leaf's metadata, before it gets its origin.
+func PushedMetaOfLeaf(leaf metav1.ObjectMeta) PushedMeta {
+	return PushedMeta{Labels: DigestValues(leaf.Labels), Annotations: DigestValues(leaf.Annotations)}
 }
 
 // MetaDrift contains the labels and annotations that a leaf needs because its root has changed. nil
 // removes a key.
 type MetaDrift struct{ Labels, Annotations map[string]*string }
 
-// Empty reports whether no change is needed.
-func (d MetaDrift) Empty() bool { return len(d.Labels) == 0 && len(d.Annotations) == 0 }
+// IsEmpty reports whether no change is needed.
+func (d MetaDrift) IsEmpty() bool { return len(d.Labels) == 0 && len(d.Annotations) == 0 }
 
-// Apply changes the metadata of a leaf.
-func (d MetaDrift) Apply(leaf *metav1.ObjectMeta) {
-	leaf.Labels = withKeys(leaf.Labels, d.Labels)
-	leaf.Annotations = withKeys(leaf.Annotations, d.Annotations)
+// ApplyToMeta changes the metadata of a leaf.
+func (d MetaDrift) ApplyToMeta(leaf *metav1.ObjectMeta) {
+	leaf.Labels = applyKeyDrift(leaf.Labels, d.Labels)
+	leaf.Annotations = applyKeyDrift(leaf.Annotations, d.Annotations)
 }
 
-// DriftOfMeta compares the metadata that a leaf should have with that which it has. was is the stored push
+// MetaDriftOf compares the metadata that a leaf should have with that which it has. was is the stored push
 // record, and is the current one. A key drifts if the root changed it after the push and the leaf still
 // differs. Keys that were never pushed belong to the member.
-func DriftOfMeta(want, leaf metav1.ObjectMeta, is, was PushedMeta) MetaDrift {
+func MetaDriftOf(want, leaf metav1.ObjectMeta, is, was PushedMeta) MetaDrift {
 	return MetaDrift{
-		Labels:      keyDrift(want.Labels, leaf.Labels, is.Labels, was.Labels),
-		Annotations: keyDrift(want.Annotations, leaf.Annotations, is.Annotations, was.Annotations),
+		Labels:      driftOfKeys(want.Labels, leaf.Labels, is.Labels, was.Labels),
+		Annotations: driftOfKeys(want.Annotations, leaf.Annotations, is.Annotations, was.Annotations),
 	}
 }
 
-// Record sets the annotation with the push record, if it differs.
-func (d *MetaDrift) Record(leaf metav1.ObjectMeta, key, record string) {
+// RecordPush sets the annotation with the push record, if it differs.
+func (d *MetaDrift) RecordPush(leaf metav1.ObjectMeta, key, record string) {
 	if leaf.Annotations[key] == record {
 		return
 	}
@@ -54,7 +54,7 @@ func (d *MetaDrift) Record(leaf metav1.ObjectMeta, key, record string) {
 	d.Annotations[key] = &record
 }
 
-func keyDrift(want, leaf, is, was map[string]string) map[string]*string {
+func driftOfKeys(want, leaf, is, was map[string]string) map[string]*string {
 	var drift map[string]*string
 	set := func(key string, value *string) {
 		if drift == nil {
@@ -71,14 +71,14 @@ func keyDrift(want, leaf, is, was map[string]string) map[string]*string {
 	for key := range was {
 		_, wanted := is[key]
 		// Users of the member can edit the record, so never change a key of the stamp because of it.
-		if _, has := leaf[key]; has && !wanted && IsCarried(key) {
+		if _, has := leaf[key]; has && !wanted && IsCopiedToLeaf(key) {
 			set(key, nil)
 		}
 	}
 	return drift
 }
 
-func withKeys(has map[string]string, change map[string]*string) map[string]string {
+func applyKeyDrift(has map[string]string, change map[string]*string) map[string]string {
 	if has == nil {
 		has = map[string]string{}
 	}
@@ -92,11 +92,11 @@ func withKeys(has map[string]string, change map[string]*string) map[string]strin
 	return has
 }
 
-// Digests returns the digest of each value.
-func Digests(m map[string]string) map[string]string {
+// DigestValues returns the digest of each value.
+func DigestValues(m map[string]string) map[string]string {
 	d := make(map[string]string, len(m))
 	for key, value := range m {
-		d[key] = Digest(value)
+		d[key] = DigestOfJSON(value)
 	}
 	return d
 }
@@ -104,14 +104,14 @@ func Digests(m map[string]string) map[string]string {
 // digestBytes is the length of a digest. One change in 2^64 goes unnoticed.
 const digestBytes = 8
 
-// Digest returns a short digest of a value that consists of strings, numbers, lists and maps.
-func Digest(v any) string {
-	sum := sha256.Sum256(MustJSON(v))
+// DigestOfJSON returns a short digest of a value that consists of strings, numbers, lists and maps.
+func DigestOfJSON(v any) string {
+	sum := sha256.Sum256(MustMarshalJSON(v))
 	return hex.EncodeToString(sum[:digestBytes])
 }
 
-// MustJSON encodes a value that consists of strings, numbers, lists and maps.
-func MustJSON(v any) []byte {
+// MustMarshalJSON encodes a value that consists of strings, numbers, lists and maps.
+func MustMarshalJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic("mirror: " + err.Error())

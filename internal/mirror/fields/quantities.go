@@ -10,66 +10,66 @@ import (
 	"github.com/xylem-io/xylem/internal/quantity"
 )
 
-// OutOfRange returns a line for each resource quantity, in the struct that p points to, that package
+// QuantitiesOutOfRange returns a line for each resource quantity, in the struct that p points to, that package
 // quantity does not allow. An API server accepts such a quantity. But if a member's response contains
 // it, Xylem closes the link to the member. So Xylem must not write it there.
-func OutOfRange[T any](p *T, at string) (found []string) {
-	quantities(reflect.ValueOf(p).Elem(), at, &found)
+func QuantitiesOutOfRange[T any](p *T, at string) (found []string) {
+	collectOutOfRange(reflect.ValueOf(p).Elem(), at, &found)
 	slices.Sort(found) // maps have no order
 	return found
 }
 
-var amount = reflect.TypeFor[resource.Quantity]()
+var quantityType = reflect.TypeFor[resource.Quantity]()
 
-func quantities(v reflect.Value, at string, found *[]string) {
+func collectOutOfRange(v reflect.Value, at string, found *[]string) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			quantities(v.Elem(), at, found)
+			collectOutOfRange(v.Elem(), at, found)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			quantities(v.Index(i), at+label(v.Index(i), i), found)
+			collectOutOfRange(v.Index(i), at+listElementLabel(v.Index(i), i), found)
 		}
 	case reflect.Map:
 		for entries := v.MapRange(); entries.Next(); {
-			quantities(entries.Value(), at+"["+entries.Key().String()+"]", found)
+			collectOutOfRange(entries.Value(), at+"["+entries.Key().String()+"]", found)
 		}
 	case reflect.Struct:
 		if q, is := v.Interface().(resource.Quantity); is {
-			if !quantity.InRange(q) || quantity.Check(q.String()) != nil {
+			if !quantity.IsInRange(q) || quantity.CheckText(q.String()) != nil {
 				*found = append(*found, at+": the quantity is out of range")
 			}
 			return
 		}
-		for _, f := range measured(v.Type()) {
-			quantities(v.FieldByIndex(f.Index), at+"."+f.Name, found)
+		for _, f := range quantityFieldsOf(v.Type()) {
+			collectOutOfRange(v.FieldByIndex(f.Index), at+"."+f.Name, found)
 		}
 	default:
 	}
 }
 
-var fieldsOf sync.Map // reflect.Type -> []JSONField
+var quantityFieldsCache sync.Map // reflect.Type -> []JSONField
 
-// measured returns the fields of a struct type that contain quantities.
-func measured(t reflect.Type) []JSONField {
-	if known, ok := fieldsOf.Load(t); ok {
+// quantityFieldsOf returns the fields of a struct type that contain quantities.
+func quantityFieldsOf(t reflect.Type) []JSONField {
+	if known, ok := quantityFieldsCache.Load(t); ok {
 		if list, ok := known.([]JSONField); ok {
 			return list
 		}
 	}
-	list := slices.DeleteFunc(JSONFields(t), func(f JSONField) bool { return !measures(f.typ) })
-	fieldsOf.Store(t, list)
+	list := slices.DeleteFunc(JSONFieldsOf(t), func(f JSONField) bool { return !containsQuantity(f.typ) })
+	quantityFieldsCache.Store(t, list)
 	return list
 }
 
-// measures reports whether a type contains quantities. No type in a spec contains itself.
-func measures(t reflect.Type) bool {
+// containsQuantity reports whether a type contains quantities. No type in a spec contains itself.
+func containsQuantity(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return measures(t.Elem())
+		return containsQuantity(t.Elem())
 	case reflect.Struct:
-		return t == amount || slices.ContainsFunc(JSONFields(t), func(f JSONField) bool { return measures(f.typ) })
+		return t == quantityType || slices.ContainsFunc(JSONFieldsOf(t), func(f JSONField) bool { return containsQuantity(f.typ) })
 	default:
 		return false
 	}

@@ -33,10 +33,10 @@ func TestOutOfRange(t *testing.T) {
 		"spec.resources.limits[cpu]: the quantity is out of range",
 		"spec.volumes[scratch].emptyDir.sizeLimit: the quantity is out of range",
 	}
-	if diff := cmp.Diff(want, OutOfRange(spec, "spec")); diff != "" {
+	if diff := cmp.Diff(want, QuantitiesOutOfRange(spec, "spec")); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if got := OutOfRange(&corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}, "spec"); got != nil {
+	if got := QuantitiesOutOfRange(&corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}, "spec"); got != nil {
 		t.Errorf("lines for a Pod without quantities: %q", got)
 	}
 }

@@ -22,20 +22,20 @@ func class(parameters map[string]string) *storagev1.StorageClass {
 func TestReadClass(t *testing.T) {
 	cases := map[string]struct {
 		parameters map[string]string
-		want       Class
+		want       ClassParameters
 		refused    []string
 	}{
-		"defaults": {want: Class{Provisioning: "mirror", Release: "OnClaimDeletion", ReleaseGrace: 30 * time.Second, PlacementTimeout: time.Minute}},
+		"defaults": {want: ClassParameters{Provisioning: "mirror", Release: "OnClaimDeletion", ReleaseGrace: 30 * time.Second, PlacementTimeout: time.Minute}},
 		"parameters of another driver": {
 			parameters: map[string]string{"type": "gp3", "csi.storage.k8s.io/fstype": "xfs"},
-			want:       Class{Provisioning: "mirror", Release: "OnClaimDeletion", ReleaseGrace: 30 * time.Second, PlacementTimeout: time.Minute},
+			want:       ClassParameters{Provisioning: "mirror", Release: "OnClaimDeletion", ReleaseGrace: 30 * time.Second, PlacementTimeout: time.Minute},
 		},
 		"all parameters": {
 			parameters: map[string]string{
 				"xylem.io/provisioning": "promise", "xylem.io/member-class": "gp3", "xylem.io/release": "WhenUnused",
 				"xylem.io/release-grace": "0s", "xylem.io/placement-timeout": "2m30s",
 			},
-			want: Class{Provisioning: "promise", Release: "WhenUnused", PlacementTimeout: 150 * time.Second},
+			want: ClassParameters{Provisioning: "promise", Release: "WhenUnused", PlacementTimeout: 150 * time.Second},
 		},
 		"invalid values and an unknown key": {
 			parameters: map[string]string{
@@ -53,13 +53,13 @@ func TestReadClass(t *testing.T) {
 		},
 	}
 	retained := class(map[string]string{"xylem.io/provisioning": "promise", "xylem.io/release": "WhenUnused"})
-	retained.ReclaimPolicy = mirrortest.Ptr(corev1.PersistentVolumeReclaimRetain)
-	if _, err := Read(retained); err == nil || !strings.Contains(err.Error(), "requires reclaimPolicy Delete") {
+	retained.ReclaimPolicy = mirrortest.PointerTo(corev1.PersistentVolumeReclaimRetain)
+	if _, err := ReadClassParameters(retained); err == nil || !strings.Contains(err.Error(), "requires reclaimPolicy Delete") {
 		t.Errorf("a class that releases and retains a disk: error is %v, want one about reclaimPolicy", err)
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Read(class(c.parameters))
+			got, err := ReadClassParameters(class(c.parameters))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -82,10 +82,10 @@ func TestClassName(t *testing.T) {
 		want              string
 	}{
 		"neither the field nor the annotation":     {},
-		"the field":                                {field: mirrortest.Ptr("b"), want: "b"},
-		"the annotation":                           {annotation: mirrortest.Ptr("a"), want: "a"},
-		"the annotation takes precedence":          {annotation: mirrortest.Ptr("a"), field: mirrortest.Ptr("b"), want: "a"},
-		"an empty annotation takes precedence too": {annotation: mirrortest.Ptr(""), field: mirrortest.Ptr("b"), want: ""},
+		"the field":                                {field: mirrortest.PointerTo("b"), want: "b"},
+		"the annotation":                           {annotation: mirrortest.PointerTo("a"), want: "a"},
+		"the annotation takes precedence":          {annotation: mirrortest.PointerTo("a"), field: mirrortest.PointerTo("b"), want: "a"},
+		"an empty annotation takes precedence too": {annotation: mirrortest.PointerTo(""), field: mirrortest.PointerTo("b"), want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
@@ -93,7 +93,7 @@ func TestClassName(t *testing.T) {
 			if c.annotation != nil {
 				claim.Annotations["volume.beta.kubernetes.io/storage-class"] = *c.annotation
 			}
-			if got := NameOf(claim); got != c.want {
+			if got := ClassNameOf(claim); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

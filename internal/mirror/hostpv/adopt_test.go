@@ -26,7 +26,7 @@ func back(change func(*comeBack)) comeBack {
 			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}},
 		leaf: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}},
 	}
-	mirror.Origin{HostID: "host-id", Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "old-uid"}.Stamp(b.leaf)
+	mirror.Origin{HostID: "host-id", Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "old-uid"}.StampLeaf(b.leaf)
 	change(&b)
 	return b
 }
@@ -38,7 +38,7 @@ func TestRequests(t *testing.T) {
 		want   bool
 	}{
 		"requests the volume by its leaf name":                     {func(*comeBack) {}, true},
-		"requests the volume by its name in the host":              {func(b *comeBack) { b.root.Spec.VolumeName = Name("pv-1", "id38", true) }, true},
+		"requests the volume by its name in the host":              {func(b *comeBack) { b.root.Spec.VolumeName = HostVolumeName("pv-1", "id38", true) }, true},
 		"requests no particular volume":                            {func(b *comeBack) { b.root.Spec.VolumeName = "" }, false},
 		"requests another volume":                                  {func(b *comeBack) { b.root.Spec.VolumeName = "pv-2" }, false},
 		"requests the volume of a claim with another name":         {func(b *comeBack) { b.root.Name = "other" }, false},
@@ -51,7 +51,7 @@ func TestRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := back(tc.change)
-			if got := Requests(b.root, b.leaf, b.member); got != tc.want {
+			if got := RequestsEarlierVolume(b.root, b.leaf, b.member); got != tc.want {
 				t.Errorf("Requests returned %v, want %v", got, tc.want)
 			}
 		})

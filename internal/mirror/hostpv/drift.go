@@ -6,26 +6,26 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Change lists the fields of a host PV that must change to match its leaf PV. Other fields are
+// VolumeDrift lists the fields of a host PV that must change to match its leaf PV. Other fields are
 // immutable or belong to the host.
-type Change struct {
+type VolumeDrift struct {
 	// Capacity is the capacity to set, or nil.
 	Capacity corev1.ResourceList
 	// VolumeAttributesClassName is the name to set, or nil.
 	VolumeAttributesClassName *string
 }
 
-// Empty reports whether no change is needed.
-func (c Change) Empty() bool {
+// IsEmpty reports whether no change is needed.
+func (c VolumeDrift) IsEmpty() bool {
 	return c.Capacity == nil && c.VolumeAttributesClassName == nil
 }
 
-// Drift compares a host PV with its leaf PV. attributes is the host's name for the leaf's
+// VolumeDriftOf compares a host PV with its leaf PV. attributes is the host's name for the leaf's
 // VolumeAttributesClass, or "" if it is unknown. The class changes only once the host PV is bound,
 // because a PV and a claim are bound only if they name the same class.
-func Drift(host, leaf *corev1.PersistentVolume, attributes string) Change {
-	var change Change
-	if storage := storageOf(leaf); storage != nil && !equality.Semantic.DeepEqual(host.Spec.Capacity, storage) {
+func VolumeDriftOf(host, leaf *corev1.PersistentVolume, attributes string) VolumeDrift {
+	var change VolumeDrift
+	if storage := storageCapacityOf(leaf); storage != nil && !equality.Semantic.DeepEqual(host.Spec.Capacity, storage) {
 		change.Capacity = storage
 	}
 	if attributes != "" && host.Status.Phase == corev1.VolumeBound && ptr.Deref(host.Spec.VolumeAttributesClassName, "") != attributes {

@@ -8,13 +8,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-const asAttributes = "the driver and the handle are kept in the host volume's attributes. The host volume's driver is always Xylem's, because with the real driver's name, the host's controllers would delete or resize the disk"
+const keptAsAttributes = "the driver and the handle are kept in the host volume's attributes. The host volume's driver is always Xylem's, because with the real driver's name, the host's controllers would delete or resize the disk"
 
-// Table lists the decision on every field of a leaf volume's spec.
-var Table = fields.Table{
+// VolumeFieldTable lists the decision on every field of a leaf volume's spec.
+var VolumeFieldTable = fields.Table{
 	Title:  "PersistentVolume spec (member to host)",
-	Root:   "spec",
-	Holder: reflect.TypeFor[corev1.PersistentVolumeSpec](),
+	PathPrefix:   "spec",
+	StructType: reflect.TypeFor[corev1.PersistentVolumeSpec](),
 	Fields: []fields.Field{
 		{Path: "capacity", Decision: fields.Translate, Why: "the size of the volume; changes are copied"},
 		{Path: "accessModes", Decision: fields.Keep, Why: "the modes that the volume supports"},
@@ -25,8 +25,8 @@ var Table = fields.Table{
 		{Path: "volumeMode", Decision: fields.Keep, Why: "Block stays Block"},
 		{Path: "nodeAffinity", Decision: fields.Translate, Why: "the member's virtual node, by cluster ID; the leaf volume's own affinity applies in the member"},
 		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the root claim's, because a PV and a claim bind only if they name the same class"},
-		{Path: "csi.driver", Decision: fields.Translate, Why: asAttributes},
-		{Path: "csi.volumeHandle", Decision: fields.Translate, Why: asAttributes},
+		{Path: "csi.driver", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "csi.volumeHandle", Decision: fields.Translate, Why: keptAsAttributes},
 		{Path: "csi.readOnly", Decision: fields.Keep, Why: "whether the volume is read-only"},
 		{Path: "csi.fsType", Decision: fields.Keep, Why: "the file system on the volume"},
 		{Path: "csi.volumeAttributes", Decision: fields.Translate, Why: "belongs to the member's driver; the host volume has Xylem's attributes instead"},
@@ -35,28 +35,28 @@ var Table = fields.Table{
 		{Path: "csi.nodePublishSecretRef", Decision: fields.Drop, Why: "names a Secret in the member"},
 		{Path: "csi.controllerExpandSecretRef", Decision: fields.Drop, Why: "names a Secret in the member"},
 		{Path: "csi.nodeExpandSecretRef", Decision: fields.Drop, Why: "names a Secret in the member"},
-		{Path: "gcePersistentDisk", Decision: fields.Translate, Why: asAttributes},
-		{Path: "awsElasticBlockStore", Decision: fields.Translate, Why: asAttributes},
-		{Path: "hostPath", Decision: fields.Translate, Why: asAttributes},
-		{Path: "glusterfs", Decision: fields.Translate, Why: asAttributes},
-		{Path: "nfs", Decision: fields.Translate, Why: asAttributes},
-		{Path: "rbd", Decision: fields.Translate, Why: asAttributes},
-		{Path: "iscsi", Decision: fields.Translate, Why: asAttributes},
-		{Path: "cinder", Decision: fields.Translate, Why: asAttributes},
-		{Path: "cephfs", Decision: fields.Translate, Why: asAttributes},
-		{Path: "fc", Decision: fields.Translate, Why: asAttributes},
-		{Path: "flocker", Decision: fields.Translate, Why: asAttributes},
-		{Path: "flexVolume", Decision: fields.Translate, Why: asAttributes},
-		{Path: "azureFile", Decision: fields.Translate, Why: asAttributes},
-		{Path: "vsphereVolume", Decision: fields.Translate, Why: asAttributes},
-		{Path: "quobyte", Decision: fields.Translate, Why: asAttributes},
-		{Path: "azureDisk", Decision: fields.Translate, Why: asAttributes},
-		{Path: "photonPersistentDisk", Decision: fields.Translate, Why: asAttributes},
-		{Path: "portworxVolume", Decision: fields.Translate, Why: asAttributes},
-		{Path: "scaleIO", Decision: fields.Translate, Why: asAttributes},
-		{Path: "local", Decision: fields.Translate, Why: asAttributes},
-		{Path: "storageos", Decision: fields.Translate, Why: asAttributes},
+		{Path: "gcePersistentDisk", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "awsElasticBlockStore", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "hostPath", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "glusterfs", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "nfs", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "rbd", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "iscsi", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "cinder", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "cephfs", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "fc", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "flocker", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "flexVolume", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "azureFile", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "vsphereVolume", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "quobyte", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "azureDisk", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "photonPersistentDisk", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "portworxVolume", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "scaleIO", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "local", Decision: fields.Translate, Why: keptAsAttributes},
+		{Path: "storageos", Decision: fields.Translate, Why: keptAsAttributes},
 	},
 }
 
-var volumeShape = Table.Compile()
+var volumeDecisions = VolumeFieldTable.CompileDecisions()

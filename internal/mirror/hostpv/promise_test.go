@@ -26,7 +26,7 @@ var (
 	promisee = &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u-1"},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: mirrortest.Ptr("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, VolumeMode: mirrortest.Ptr(corev1.PersistentVolumeBlock),
+			StorageClassName: mirrortest.PointerTo("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, VolumeMode: mirrortest.PointerTo(corev1.PersistentVolumeBlock),
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}
@@ -55,7 +55,7 @@ func TestPromiseFor(t *testing.T) {
 		},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, VolumeMode: mirrortest.Ptr(corev1.PersistentVolumeBlock),
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, VolumeMode: mirrortest.PointerTo(corev1.PersistentVolumeBlock),
 			ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "u-1"},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete, StorageClassName: "fast",
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
@@ -64,17 +64,17 @@ func TestPromiseFor(t *testing.T) {
 			}},
 		},
 	}
-	if diff := cmp.Diff(want, PromiseFor(promisee, promisor)); diff != "" {
+	if diff := cmp.Diff(want, NewPromiseFor(promisee, promisor)); diff != "" {
 		t.Errorf("promise (-want +got):\n%s", diff)
 	}
 
 	retaining := promisor.DeepCopy()
-	retaining.ReclaimPolicy = mirrortest.Ptr(corev1.PersistentVolumeReclaimRetain)
-	if got := PromiseFor(promisee, retaining).Spec.PersistentVolumeReclaimPolicy; got != corev1.PersistentVolumeReclaimRetain {
+	retaining.ReclaimPolicy = mirrortest.PointerTo(corev1.PersistentVolumeReclaimRetain)
+	if got := NewPromiseFor(promisee, retaining).Spec.PersistentVolumeReclaimPolicy; got != corev1.PersistentVolumeReclaimRetain {
 		t.Errorf("the class has policy Retain, but the promise has %s", got)
 	}
-	held := PromiseFor(promisee, whenUnused()).Spec.NodeAffinity
-	if !affinity.IsTo(held, v1alpha1.LabelVirtualNode, "true") {
+	held := NewPromiseFor(promisee, whenUnused()).Spec.NodeAffinity
+	if !affinity.IsNodeAffinityToLabel(held, v1alpha1.LabelVirtualNode, "true") {
 		t.Errorf("node affinity is %v, want affinity to all virtual nodes", held)
 	}
 }
@@ -89,11 +89,11 @@ func TestPromiseWithSource(t *testing.T) {
 	claim := promisee.DeepCopy()
 	ofClaim(claim)
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1alpha1.AnnotationSource, promiseMember.ClusterID+"/golden-uid")
-	promise := PromiseFor(claim, promisor)
-	if !affinity.IsToMember(promise.Spec.NodeAffinity, promiseMember.ClusterID) || !IsUnused(promise) {
-		t.Errorf("node affinity is %v, unused %t; want affinity to the source's member, and unused", promise.Spec.NodeAffinity, IsUnused(promise))
+	promise := NewPromiseFor(claim, promisor)
+	if !affinity.IsNodeAffinityToMember(promise.Spec.NodeAffinity, promiseMember.ClusterID) || !IsUnassignedPromise(promise) {
+		t.Errorf("node affinity is %v, unused %t; want affinity to the source's member, and unused", promise.Spec.NodeAffinity, IsUnassignedPromise(promise))
 	}
-	if held := PromiseFor(promisee, promisor).Spec.NodeAffinity; held != nil {
+	if held := NewPromiseFor(promisee, promisor).Spec.NodeAffinity; held != nil {
 		t.Errorf("a promise without a source has node affinity %v, want none", held)
 	}
 }
@@ -140,24 +140,24 @@ func TestPromiseRefusal(t *testing.T) {
 func TestLifeOfAPromise(t *testing.T) {
 	for name, class := range map[string]*storagev1.StorageClass{"on claim deletion": promisor, "when unused": whenUnused()} {
 		t.Run(name, func(t *testing.T) {
-			made := PromiseFor(promisee, class)
-			if !IsPromise(made) || !IsUnused(made) || !IsUnfulfilled(made) || IsPromiseIn(made, promiseMember.ClusterID) {
+			made := NewPromiseFor(promisee, class)
+			if !IsPromise(made) || !IsUnassignedPromise(made) || !IsUnfulfilledPromise(made) || IsUnfulfilledPromiseIn(made, promiseMember.ClusterID) {
 				t.Error("a new promise is not reported as unused")
 			}
-			if _, _, _, ours := LeafOf(made); ours {
+			if _, _, _, ours := LeafOfHostVolume(made); ours {
 				t.Error("a new promise represents a leaf PV")
 			}
-			placed := WithMember(made, promiseMember, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app", UID: "p-1"}})
-			if IsUnused(placed) || !IsPromiseIn(placed, promiseMember.ClusterID) || IsPromiseIn(placed, "id39") || placed.Annotations[v1alpha1.AnnotationConsumer] != "shop/app/p-1" {
+			placed := PromiseWithMember(made, promiseMember, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app", UID: "p-1"}})
+			if IsUnassignedPromise(placed) || !IsUnfulfilledPromiseIn(placed, promiseMember.ClusterID) || IsUnfulfilledPromiseIn(placed, "id39") || placed.Annotations[v1alpha1.AnnotationConsumer] != "shop/app/p-1" {
 				t.Errorf("a placed promise is not assigned to this member: %v %v", placed.Labels, placed.Annotations)
 			}
-			if diff := cmp.Diff(made, WithoutMember(placed), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(made, PromiseWithoutMember(placed), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("a released promise differs from a new one (-new +got):\n%s", diff)
 			}
 
-			full := Fulfil(placed, promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
-			cluster, leaf, uid, ours := LeafOf(full)
-			if !ours || cluster != "id38" || leaf != "pv-1" || uid != "leaf-uid" || IsUnfulfilled(full) {
+			full := FulfillPromise(placed, promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
+			cluster, leaf, uid, ours := LeafOfHostVolume(full)
+			if !ours || cluster != "id38" || leaf != "pv-1" || uid != "leaf-uid" || IsUnfulfilledPromise(full) {
 				t.Errorf("LeafOf returned %q, %q, %q, %t for a fulfilled promise; want its leaf PV", cluster, leaf, uid, ours)
 			}
 			if got := full.Spec.Capacity.Storage().String(); got != "2Gi" {
@@ -166,7 +166,7 @@ func TestLifeOfAPromise(t *testing.T) {
 			if full.Annotations[v1alpha1.AttributeDriver] != "disk.example.com" || full.Annotations[v1alpha1.AttributeHandle] != "d-1" {
 				t.Errorf("the leaf's driver or handle is not recorded: %v", full.Annotations)
 			}
-			if pinned := affinity.IsToMember(full.Spec.NodeAffinity, "id38"); pinned == WhenUnused(full) {
+			if pinned := affinity.IsNodeAffinityToMember(full.Spec.NodeAffinity, "id38"); pinned == ReleasesWhenUnused(full) {
 				t.Errorf("the node affinity selects the member: %t, want %t", pinned, !pinned)
 			}
 			if diff := cmp.Diff(made.Spec.PersistentVolumeSource, full.Spec.PersistentVolumeSource); diff != "" {
@@ -177,22 +177,22 @@ func TestLifeOfAPromise(t *testing.T) {
 				return
 			}
 			full.Annotations[v1alpha1.AnnotationReleasing] = "leaf-uid"
-			if !Releasing(full) {
+			if !IsReleasingDisk(full) {
 				t.Error("the promise is not being released")
 			}
-			again := Unfulfil(full, promisee)
+			again := UnfulfillPromise(full, promisee)
 			if diff := cmp.Diff(made, again, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("an unfulfilled promise differs from a new one (-new +got):\n%s", diff)
 			}
 			full.Finalizers = nil
-			if diff := cmp.Diff(made.Finalizers, Unfulfil(full, nil).Finalizers); diff != "" {
+			if diff := cmp.Diff(made.Finalizers, UnfulfillPromise(full, nil).Finalizers); diff != "" {
 				t.Errorf("the finalizer of a released promise was not restored (-want +got):\n%s", diff)
 			}
 			full.DeletionTimestamp = &metav1.Time{}
-			if got := Unfulfil(full, nil).Finalizers; len(got) != 0 {
+			if got := UnfulfillPromise(full, nil).Finalizers; len(got) != 0 {
 				t.Errorf("a promise that is being deleted got finalizers %v, want none", got)
 			}
-			if !IsUnused(again) || again.Annotations[v1alpha1.AnnotationMockPV] != "true" {
+			if !IsUnassignedPromise(again) || again.Annotations[v1alpha1.AnnotationMockPV] != "true" {
 				t.Errorf("labels %v, annotations %v; want those of an unused mock PV", again.Labels, again.Annotations)
 			}
 		})
@@ -207,10 +207,10 @@ func TestReleasePromise(t *testing.T) {
 		return pv
 	}
 	placed := func(class *storagev1.StorageClass) *corev1.PersistentVolume {
-		return boundTo(WithMember(PromiseFor(promisee, class), promiseMember, &corev1.Pod{}))
+		return boundTo(PromiseWithMember(NewPromiseFor(promisee, class), promiseMember, &corev1.Pod{}))
 	}
 	fulfilled := func(class *storagev1.StorageClass) *corev1.PersistentVolume {
-		return boundTo(Fulfil(placed(class), promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember))
+		return boundTo(FulfillPromise(placed(class), promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember))
 	}
 	with := func(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 		change(pv)
@@ -220,7 +220,7 @@ func TestReleasePromise(t *testing.T) {
 		pv   *corev1.PersistentVolume
 		want bool
 	}{
-		"not assigned to a member":                     {boundTo(PromiseFor(promisee, whenUnused())), true},
+		"not assigned to a member":                     {boundTo(NewPromiseFor(promisee, whenUnused())), true},
 		"placed":                                       {placed(promisor), true},
 		"fulfilled, released when unused":              {fulfilled(whenUnused()), true},
 		"fulfilled, released with its claim":           {fulfilled(promisor), false},
@@ -230,19 +230,19 @@ func TestReleasePromise(t *testing.T) {
 		"the member has already removed its finalizer": {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Finalizers = nil }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Movable(tc.pv); got != tc.want {
+			if got := IsMovablePromise(tc.pv); got != tc.want {
 				t.Fatalf("movable: %t, want %t", got, tc.want)
 			}
 			if !tc.want {
 				return
 			}
-			want := boundTo(PromiseFor(promisee, PromiseClass(tc.pv)))
+			want := boundTo(NewPromiseFor(promisee, ClassOfPromise(tc.pv)))
 			want.Spec.StorageClassName, want.Annotations[v1alpha1.AnnotationAbandon] = promisor.Name, promiseMember.ClusterID
 			got := ReleasePromise(tc.pv, promisee, promiseMember.ClusterID)
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("released (-want +got):\n%s", diff)
 			}
-			if !IsUnused(got) || !PromiseReleasedBy(got, promiseMember.ClusterID) || PromiseReleasedBy(got, "id39") || PromiseReleasedBy(tc.pv, promiseMember.ClusterID) {
+			if !IsUnassignedPromise(got) || !IsPromiseReleasedFrom(got, promiseMember.ClusterID) || IsPromiseReleasedFrom(got, "id39") || IsPromiseReleasedFrom(tc.pv, promiseMember.ClusterID) {
 				t.Error("PromiseReleasedBy does not distinguish promises")
 			}
 		})
@@ -250,13 +250,13 @@ func TestReleasePromise(t *testing.T) {
 }
 
 func TestFulfilRetains(t *testing.T) {
-	placed := WithMember(PromiseFor(promisee, promisor), promiseMember, nil)
+	placed := PromiseWithMember(NewPromiseFor(promisee, promisor), promiseMember, nil)
 	for policy, want := range map[corev1.PersistentVolumeReclaimPolicy]corev1.PersistentVolumeReclaimPolicy{
 		corev1.PersistentVolumeReclaimDelete: corev1.PersistentVolumeReclaimDelete,
 		corev1.PersistentVolumeReclaimRetain: corev1.PersistentVolumeReclaimRetain,
 		"":                                   corev1.PersistentVolumeReclaimRetain,
 	} {
-		if got := Fulfil(placed, promiseLeaf, policy, promiseMember).Spec.PersistentVolumeReclaimPolicy; got != want {
+		if got := FulfillPromise(placed, promiseLeaf, policy, promiseMember).Spec.PersistentVolumeReclaimPolicy; got != want {
 			t.Errorf("member's policy %q: %s, want %s", policy, got, want)
 		}
 	}
@@ -271,18 +271,18 @@ func TestPromiseTampered(t *testing.T) {
 		"no volume":                        func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationVolume) },
 		"no cluster":                       func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "pv-1" },
 		"no node affinity":                 func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil },
-		"node affinity to another member":  func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinity.ToMember("id39") },
+		"node affinity to another member":  func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinity.NodeAffinityToMember("id39") },
 		"an invalid PV name":               func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "id38/a/b" },
 		"not marked as mock":               func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationMockPV) },
 		"a mock that Xylem did not create": func(pv *corev1.PersistentVolume) { delete(pv.Annotations, annotationProvisionedBy) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			pv := Fulfil(WithMember(PromiseFor(promisee, promisor), promiseMember, nil), promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
+			pv := FulfillPromise(PromiseWithMember(NewPromiseFor(promisee, promisor), promiseMember, nil), promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
 			change(pv)
-			if _, leaf, _, ours := LeafOf(pv); ours || leaf != "" {
+			if _, leaf, _, ours := LeafOfHostVolume(pv); ours || leaf != "" {
 				t.Errorf("LeafOf returned %q, want none", leaf)
 			}
-			if IsUnfulfilled(pv) {
+			if IsUnfulfilledPromise(pv) {
 				t.Error("IsUnfulfilled returned true")
 			}
 		})
@@ -290,16 +290,16 @@ func TestPromiseTampered(t *testing.T) {
 }
 
 func TestPromiseClass(t *testing.T) {
-	pv := PromiseFor(promisee, whenUnused())
-	class, err := hostclass.Read(PromiseClass(pv))
+	pv := NewPromiseFor(promisee, whenUnused())
+	class, err := hostclass.ReadClassParameters(ClassOfPromise(pv))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if class.Release != v1alpha1.ReleaseWhenUnused || class.ReleaseGrace != hostclass.DefaultReleaseGrace ||
-		PromiseClass(pv).Parameters[v1alpha1.ParameterMemberClass] != "gp3" || !Promises(PromiseClass(pv)) {
+		ClassOfPromise(pv).Parameters[v1alpha1.ParameterMemberClass] != "gp3" || !IsPromiseClass(ClassOfPromise(pv)) {
 		t.Errorf("the promise's class is %+v, want the one that it was created with", class)
 	}
-	if NamesPromise("pvc-"+string(types.UID("u-1"))) || !NamesPromise(pv.Name) {
+	if IsPromiseName("pvc-"+string(types.UID("u-1"))) || !IsPromiseName(pv.Name) {
 		t.Error("NamesPromise does not distinguish names of promises")
 	}
 }

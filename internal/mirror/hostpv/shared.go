@@ -14,50 +14,50 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/affinity"
 )
 
-// sharedLimit is the maximum size in bytes of a shared volume's CSI attributes.
-const sharedLimit = 4 << 10
+// sharedAttributesLimit is the maximum size in bytes of a shared volume's CSI attributes.
+const sharedAttributesLimit = 4 << 10
 
 // provisionerIdentity is the attribute with which external-provisioner records which of its
 // processes created a volume. Share omits it, because drivers do not use it and a copy has no
 // provisioner.
 const provisionerIdentity = "storage.kubernetes.io/csiProvisionerIdentity"
 
-// Sharable reports whether Pods in several clusters may use a volume with these access modes at the
+// AreAccessModesSharable reports whether Pods in several clusters may use a volume with these access modes at the
 // same time. The other modes rely on one cluster's VolumeAttachments to keep a second node out.
-func Sharable(modes []corev1.PersistentVolumeAccessMode) bool {
+func AreAccessModesSharable(modes []corev1.PersistentVolumeAccessMode) bool {
 	return len(modes) > 0 && !slices.ContainsFunc(modes, func(m corev1.PersistentVolumeAccessMode) bool {
 		return m != corev1.ReadWriteMany && m != corev1.ReadOnlyMany
 	})
 }
 
-// Share makes the host PV that Mirror returned reachable from all members that share a backend. The
+// ShareVolume makes the host PV that Mirror returned reachable from all members that share a backend. The
 // host PV then records everything that a copy of the leaf PV needs, because the member that has the
 // leaf PV may be away when another member needs a copy. Share returns false, and changes nothing, if
 // the volume cannot be shared: its access modes do not allow it, it has attributes that only a kubelet may
 // set, or the host PV cannot record its source exactly.
-func Share(host, leaf *corev1.PersistentVolume, backend string) bool {
+func ShareVolume(host, leaf *corev1.PersistentVolume, backend string) bool {
 	csi := leaf.Spec.CSI
-	if backend == "" || csi == nil || !Sharable(leaf.Spec.AccessModes) || describesPod(csi.VolumeAttributes) ||
+	if backend == "" || csi == nil || !AreAccessModesSharable(leaf.Spec.AccessModes) || hasKubeletAttributes(csi.VolumeAttributes) ||
 		host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeDriver] != csi.Driver || host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeHandle] != csi.VolumeHandle {
 		return false
 	}
 	recorded := maps.Clone(csi.VolumeAttributes)
 	delete(recorded, provisionerIdentity)
 	attributes, err := json.Marshal(recorded)
-	if err != nil || len(attributes) > sharedLimit || bytes.ContainsFunc(attributes, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if err != nil || len(attributes) > sharedAttributesLimit || bytes.ContainsFunc(attributes, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return false
 	}
 	host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeShared] = string(attributes)
 	// The terms are alternatives, so the volume's own member stays reachable even if its
 	// registration no longer names the backend.
 	terms := &host.Spec.NodeAffinity.Required.NodeSelectorTerms
-	*terms = append(*terms, affinity.Term(v1alpha1.LabelBackendPrefix+backend, ""))
+	*terms = append(*terms, affinity.NodeSelectorTermForLabel(v1alpha1.LabelBackendPrefix+backend, ""))
 	return true
 }
 
-// BackendOf returns the backend of the shared volume that a host PV represents, or "". The API
+// BackendOfVolume returns the backend of the shared volume that a host PV represents, or "". The API
 // server does not allow changes of a PV's node affinity and source.
-func BackendOf(host *corev1.PersistentVolume) string {
+func BackendOfVolume(host *corev1.PersistentVolume) string {
 	csi, a := host.Spec.CSI, host.Spec.NodeAffinity
 	if csi == nil || csi.Driver != v1alpha1.ProvisionerName || csi.VolumeAttributes[v1alpha1.AttributeShared] == "" ||
 		a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) != 2 {
@@ -65,21 +65,21 @@ func BackendOf(host *corev1.PersistentVolume) string {
 	}
 	own, shared := a.Required.NodeSelectorTerms[0], a.Required.NodeSelectorTerms[1]
 	cluster, _, _ := strings.Cut(csi.VolumeHandle, "/")
-	if len(shared.MatchExpressions) != 1 || !affinity.IsTerm(own, v1alpha1.LabelClusterID, cluster) {
+	if len(shared.MatchExpressions) != 1 || !affinity.IsNodeSelectorTermForLabel(own, v1alpha1.LabelClusterID, cluster) {
 		return ""
 	}
 	label := shared.MatchExpressions[0].Key
 	backend, found := strings.CutPrefix(label, v1alpha1.LabelBackendPrefix)
-	if !found || !affinity.IsTerm(shared, label, "") {
+	if !found || !affinity.IsNodeSelectorTermForLabel(shared, label, "") {
 		return ""
 	}
 	return backend
 }
 
-// SharedSource returns the CSI source of the leaf PV that a shared volume's host PV represents,
+// SharedVolumeSource returns the CSI source of the leaf PV that a shared volume's host PV represents,
 // without Secrets. It returns false for other PVs.
-func SharedSource(host *corev1.PersistentVolume) (*corev1.CSIPersistentVolumeSource, bool) {
-	if BackendOf(host) == "" {
+func SharedVolumeSource(host *corev1.PersistentVolume) (*corev1.CSIPersistentVolumeSource, bool) {
+	if BackendOfVolume(host) == "" {
 		return nil, false
 	}
 	from := host.Spec.CSI
@@ -90,12 +90,12 @@ func SharedSource(host *corev1.PersistentVolume) (*corev1.CSIPersistentVolumeSou
 		FSType:       from.FSType,
 	}
 	err := json.Unmarshal([]byte(from.VolumeAttributes[v1alpha1.AttributeShared]), &source.VolumeAttributes)
-	return source, err == nil && source.Driver != "" && source.VolumeHandle != "" && !describesPod(source.VolumeAttributes)
+	return source, err == nil && source.Driver != "" && source.VolumeHandle != "" && !hasKubeletAttributes(source.VolumeAttributes)
 }
 
-// describesPod reports whether a volume has attributes that only a kubelet may set. Drivers trust them, and some
+// hasKubeletAttributes reports whether a volume has attributes that only a kubelet may set. Drivers trust them, and some
 // ignore the case of their keys.
-func describesPod(attributes map[string]string) bool {
+func hasKubeletAttributes(attributes map[string]string) bool {
 	for key := range attributes {
 		key = strings.ToLower(key)
 		if key == "csi.storage.k8s.io/ephemeral" || strings.HasPrefix(key, "csi.storage.k8s.io/pod.") || strings.HasPrefix(key, "csi.storage.k8s.io/serviceaccount.") {
@@ -105,9 +105,9 @@ func describesPod(attributes map[string]string) bool {
 	return false
 }
 
-// CopiedIn returns the cluster IDs of the members that have, or may have, a copy of the shared
+// MembersWithCopies returns the cluster IDs of the members that have, or may have, a copy of the shared
 // volume that a host PV represents.
-func CopiedIn(host *corev1.PersistentVolume) []string {
+func MembersWithCopies(host *corev1.PersistentVolume) []string {
 	var clusters []string
 	for _, finalizer := range host.Finalizers {
 		if cluster, found := strings.CutPrefix(finalizer, v1alpha1.FinalizerCopyPrefix); found {
@@ -117,24 +117,24 @@ func CopiedIn(host *corev1.PersistentVolume) []string {
 	return clusters
 }
 
-// WithCopyIn returns a host PV that records a member's copy.
-func WithCopyIn(host *corev1.PersistentVolume, clusterID string) *corev1.PersistentVolume {
+// VolumeWithCopyIn returns a host PV that records a member's copy.
+func VolumeWithCopyIn(host *corev1.PersistentVolume, clusterID string) *corev1.PersistentVolume {
 	after := host.DeepCopy()
 	after.Finalizers = append(after.Finalizers, v1alpha1.FinalizerCopyPrefix+clusterID)
 	return after
 }
 
-// WithoutCopyIn returns a host PV without the record of a member's copy.
-func WithoutCopyIn(host *corev1.PersistentVolume, clusterID string) *corev1.PersistentVolume {
-	return withoutCopies(host, func(cluster string) bool { return cluster == clusterID })
+// VolumeWithoutCopyIn returns a host PV without the record of a member's copy.
+func VolumeWithoutCopyIn(host *corev1.PersistentVolume, clusterID string) *corev1.PersistentVolume {
+	return volumeWithoutCopiesWhere(host, func(cluster string) bool { return cluster == clusterID })
 }
 
-// WithoutCopies returns a host PV without any record of copies.
-func WithoutCopies(host *corev1.PersistentVolume) *corev1.PersistentVolume {
-	return withoutCopies(host, func(string) bool { return true })
+// VolumeWithoutCopies returns a host PV without any record of copies.
+func VolumeWithoutCopies(host *corev1.PersistentVolume) *corev1.PersistentVolume {
+	return volumeWithoutCopiesWhere(host, func(string) bool { return true })
 }
 
-func withoutCopies(host *corev1.PersistentVolume, in func(clusterID string) bool) *corev1.PersistentVolume {
+func volumeWithoutCopiesWhere(host *corev1.PersistentVolume, in func(clusterID string) bool) *corev1.PersistentVolume {
 	after := host.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool {
 		cluster, copied := strings.CutPrefix(f, v1alpha1.FinalizerCopyPrefix)
@@ -143,14 +143,14 @@ func withoutCopies(host *corev1.PersistentVolume, in func(clusterID string) bool
 	return after
 }
 
-// Claimed reports whether a host PV is bound, or about to be bound, to a claim, and no admin has
+// IsClaimedVolume reports whether a host PV is bound, or about to be bound, to a claim, and no admin has
 // abandoned the PV.
-func Claimed(host *corev1.PersistentVolume) bool {
-	return host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID != "" && !Ended(host) && !Abandoned(host)
+func IsClaimedVolume(host *corev1.PersistentVolume) bool {
+	return host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID != "" && !IsReleasedOrFailed(host) && !IsAbandonedVolume(host)
 }
 
-// Sharing reports whether the shared volume that a host PV represents may be copied for the PV's
+// MayCopySharedVolume reports whether the shared volume that a host PV represents may be copied for the PV's
 // claim: the PV is bound to the claim, and no admin has abandoned the PV.
-func Sharing(host *corev1.PersistentVolume) bool {
-	return host != nil && BackendOf(host) != "" && host.Status.Phase == corev1.VolumeBound && Claimed(host)
+func MayCopySharedVolume(host *corev1.PersistentVolume) bool {
+	return host != nil && BackendOfVolume(host) != "" && host.Status.Phase == corev1.VolumeBound && IsClaimedVolume(host)
 }

@@ -33,7 +33,7 @@ func sharableLeaf(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVo
 }
 
 func hostOf(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
-	return Mirror(leaf, mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
+	return TranslateVolume(leaf, mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
 }
 
 func TestShare(t *testing.T) {
@@ -52,8 +52,8 @@ func TestShare(t *testing.T) {
 		"ReadWriteOncePod":                        {sharableLeaf(modes(corev1.ReadWriteOncePod)), "filer", false},
 		"ReadWriteMany and ReadWriteOnce":         {sharableLeaf(modes(corev1.ReadWriteMany, corev1.ReadWriteOnce)), "filer", false},
 		"no access modes":                         {sharableLeaf(modes()), "filer", false},
-		"the attributes are at the limit":         {sharableLeaf(attributed(strings.Repeat("x", sharedLimit-len(`{"share":""}`)))), "filer", true},
-		"the attributes exceed the limit":         {sharableLeaf(attributed(strings.Repeat("x", sharedLimit-len(`{"share":""}`)+1))), "filer", false},
+		"the attributes are at the limit":         {sharableLeaf(attributed(strings.Repeat("x", sharedAttributesLimit-len(`{"share":""}`)))), "filer", true},
+		"the attributes exceed the limit":         {sharableLeaf(attributed(strings.Repeat("x", sharedAttributesLimit-len(`{"share":""}`)+1))), "filer", false},
 		"a character that reorders text":          {sharableLeaf(attributed("/a\u202eb")), "filer", false},
 		"a character that changes no width":       {sharableLeaf(attributed("/a\u200bb")), "filer", false},
 		"a handle with a control character":       {sharableLeaf(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "vol\x1b-1" }), "filer", false},
@@ -68,28 +68,28 @@ func TestShare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			host := hostOf(tc.leaf)
 			before := host.DeepCopy()
-			if shared := Share(host, tc.leaf, tc.backend); shared != tc.shared {
+			if shared := ShareVolume(host, tc.leaf, tc.backend); shared != tc.shared {
 				t.Fatalf("shared: %t, want %t", shared, tc.shared)
 			}
 			if !tc.shared {
 				if diff := cmp.Diff(before, host); diff != "" {
 					t.Errorf("Share changed a host PV that it refused (-want +got):\n%s", diff)
 				}
-				if backend := BackendOf(host); backend != "" {
+				if backend := BackendOfVolume(host); backend != "" {
 					t.Errorf("the backend is %q", backend)
 				}
 				return
 			}
-			if backend := BackendOf(host); backend != tc.backend {
+			if backend := BackendOfVolume(host); backend != tc.backend {
 				t.Errorf("the backend is %q, want %q", backend, tc.backend)
 			}
 			from := tc.leaf.Spec.CSI
 			want := &corev1.CSIPersistentVolumeSource{Driver: from.Driver, VolumeHandle: from.VolumeHandle, ReadOnly: from.ReadOnly, FSType: from.FSType, VolumeAttributes: from.VolumeAttributes}
-			got, ok := SharedSource(host)
+			got, ok := SharedVolumeSource(host)
 			if diff := cmp.Diff(want, got); !ok || diff != "" {
 				t.Errorf("complete: %t, source (-want +got):\n%s", ok, diff)
 			}
-			if cluster, leaf, uid, ours := LeafOf(host); !ours || cluster != mirrortest.Member.ClusterID || leaf != "pvc-1" || uid != types.UID("leaf-uid") {
+			if cluster, leaf, uid, ours := LeafOfHostVolume(host); !ours || cluster != mirrortest.Member.ClusterID || leaf != "pvc-1" || uid != types.UID("leaf-uid") {
 				t.Errorf("LeafOf returned %q, %q, %q, %t", cluster, leaf, uid, ours)
 			}
 		})
@@ -110,15 +110,15 @@ func TestEditedSharedVolume(t *testing.T) {
 		"only the member":  {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms = s.NodeSelectorTerms[:1] }), true},
 		"only the backend": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms = s.NodeSelectorTerms[1:] }), false},
 		"a third term": {terms(func(s *corev1.NodeSelector) {
-			s.NodeSelectorTerms = append(s.NodeSelectorTerms, affinity.Term("zone", "a"))
+			s.NodeSelectorTerms = append(s.NodeSelectorTerms, affinity.NodeSelectorTermForLabel("zone", "a"))
 		}), false},
-		"another member": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[0] = affinity.Term(v1alpha1.LabelClusterID, "other") }), false},
+		"another member": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[0] = affinity.NodeSelectorTermForLabel(v1alpha1.LabelClusterID, "other") }), false},
 		"the wrong order": {terms(func(s *corev1.NodeSelector) {
 			s.NodeSelectorTerms[0], s.NodeSelectorTerms[1] = s.NodeSelectorTerms[1], s.NodeSelectorTerms[0]
 		}), false},
-		"another label": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[1] = affinity.Term("zone", "") }), false},
+		"another label": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[1] = affinity.NodeSelectorTermForLabel("zone", "") }), false},
 		"a label's value": {terms(func(s *corev1.NodeSelector) {
-			s.NodeSelectorTerms[1] = affinity.Term(v1alpha1.LabelBackendPrefix+"filer", "x")
+			s.NodeSelectorTerms[1] = affinity.NodeSelectorTermForLabel(v1alpha1.LabelBackendPrefix+"filer", "x")
 		}), false},
 		"another operator": {terms(func(s *corev1.NodeSelector) {
 			s.NodeSelectorTerms[1].MatchExpressions[0].Operator = corev1.NodeSelectorOpNotIn
@@ -132,17 +132,17 @@ func TestEditedSharedVolume(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leaf := sharableLeaf()
 			host := hostOf(leaf)
-			if !Share(host, leaf, "filer") {
+			if !ShareVolume(host, leaf, "filer") {
 				t.Fatal("the volume cannot be shared")
 			}
 			tc.change(host)
-			if backend := BackendOf(host); backend != "" {
+			if backend := BackendOfVolume(host); backend != "" {
 				t.Errorf("the backend is %q", backend)
 			}
-			if source, ok := SharedSource(host); ok {
+			if source, ok := SharedVolumeSource(host); ok {
 				t.Errorf("the source is %v", source)
 			}
-			if _, _, _, ours := LeafOf(host); ours != tc.ours {
+			if _, _, _, ours := LeafOfHostVolume(host); ours != tc.ours {
 				t.Errorf("represents a leaf PV: %t, want %t", ours, tc.ours)
 			}
 		})
@@ -158,11 +158,11 @@ func TestInvalidSharedSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leaf := sharableLeaf()
 			host := hostOf(leaf)
-			if !Share(host, leaf, "filer") {
+			if !ShareVolume(host, leaf, "filer") {
 				t.Fatal("the volume cannot be shared")
 			}
 			change(host.Spec.CSI.VolumeAttributes)
-			if source, ok := SharedSource(host); ok {
+			if source, ok := SharedVolumeSource(host); ok {
 				t.Errorf("the source is %v", source)
 			}
 		})
@@ -171,17 +171,17 @@ func TestInvalidSharedSource(t *testing.T) {
 
 func TestCopiedIn(t *testing.T) {
 	host := hostOf(sharableLeaf())
-	two := WithCopyIn(WithCopyIn(host, "id39"), "id40")
-	if diff := cmp.Diff([]string{"id39", "id40"}, CopiedIn(two)); diff != "" {
+	two := VolumeWithCopyIn(VolumeWithCopyIn(host, "id39"), "id40")
+	if diff := cmp.Diff([]string{"id39", "id40"}, MembersWithCopies(two)); diff != "" {
 		t.Errorf("clusters (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"id40"}, CopiedIn(WithoutCopyIn(two, "id39"))); diff != "" {
+	if diff := cmp.Diff([]string{"id40"}, MembersWithCopies(VolumeWithoutCopyIn(two, "id39"))); diff != "" {
 		t.Errorf("clusters without the first one (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(host, WithoutCopyIn(WithCopyIn(host, "id39"), "id39")); diff != "" {
+	if diff := cmp.Diff(host, VolumeWithoutCopyIn(VolumeWithCopyIn(host, "id39"), "id39")); diff != "" {
 		t.Errorf("the host PV after both changes (-want +got):\n%s", diff)
 	}
-	if got := CopiedIn(host); len(got) > 0 {
+	if got := MembersWithCopies(host); len(got) > 0 {
 		t.Errorf("a host PV without records names %v", got)
 	}
 }

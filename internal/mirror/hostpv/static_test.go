@@ -19,7 +19,7 @@ func static(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 			Driver: v1alpha1.ProvisionerName, VolumeHandle: "id38/disk-7",
 		}},
-		NodeAffinity: affinity.ToMember("id38"),
+		NodeAffinity: affinity.NodeAffinityToMember("id38"),
 	}}
 	for _, f := range change {
 		f(pv)
@@ -37,19 +37,19 @@ func TestImportOf(t *testing.T) {
 		"another driver":                 {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" }), false},
 		"no CSI driver":                  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil }), false},
 		"no nodeAffinity":                {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }), false},
-		"nodeAffinity to another member": {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinity.ToMember("id39") }), false},
+		"nodeAffinity to another member": {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinity.NodeAffinityToMember("id39") }), false},
 		"a handle without a cluster ID":  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "disk-7" }), false},
 		"a handle with an invalid name":  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "id38/a/b" }), false},
-		"recorded":                       {Recorded(static(), staticLeaf(), mirror.Member{Registration: "cluster38", ClusterID: "id38"}), false},
+		"recorded":                       {RecordImport(static(), staticLeaf(), mirror.Member{Registration: "cluster38", ClusterID: "id38"}), false},
 		"the promise driver":             {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = v1alpha1.PromiseDriverName }), false},
 		"a mirror that lost its label":   {static(func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, leaf, asks := ImportOf(tc.pv)
+			cluster, leaf, asks := RequestedImport(tc.pv)
 			if asks != tc.asks || asks && (cluster != "id38" || leaf != "disk-7") {
 				t.Errorf("got %q, %q, %t; want %t", cluster, leaf, asks, tc.asks)
 			}
-			if _, _, _, ours := LeafOf(tc.pv); ours && asks {
+			if _, _, _, ours := LeafOfHostVolume(tc.pv); ours && asks {
 				t.Error("the PV counts both as recorded and as not recorded")
 			}
 		})
@@ -99,15 +99,15 @@ func TestRecorded(t *testing.T) {
 		"reserved for a claim by name":                                 {static(claimed("", corev1.VolumePending)), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pv := Recorded(tc.host, tc.leaf, member)
-			cluster, leaf, uid, ours := LeafOf(pv)
-			if ours != tc.ours || ours && (cluster != "id38" || leaf != "disk-7" || uid != types.UID("leaf-uid") || !Imported(pv)) {
+			pv := RecordImport(tc.host, tc.leaf, member)
+			cluster, leaf, uid, ours := LeafOfHostVolume(pv)
+			if ours != tc.ours || ours && (cluster != "id38" || leaf != "disk-7" || uid != types.UID("leaf-uid") || !IsImportedVolume(pv)) {
 				t.Errorf("LeafOf returned %q, %q, %q, %t; want the requested leaf: %t", cluster, leaf, uid, ours, tc.ours)
 			}
 			if pv.Spec.PersistentVolumeReclaimPolicy != tc.policy {
 				t.Errorf("has policy %s, want %s", pv.Spec.PersistentVolumeReclaimPolicy, tc.policy)
 			}
-			if _, _, again := ImportOf(pv); again {
+			if _, _, again := RequestedImport(pv); again {
 				t.Error("a recorded PV requests its leaf again")
 			}
 		})

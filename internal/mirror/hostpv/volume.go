@@ -28,17 +28,17 @@ import (
 // PV controller has no plugin with this name, so it leaves a released volume to the provisioner.
 const annotationProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// Mirror returns the host PV that mirrors a leaf PV for a root claim, according to the contract of
+// TranslateVolume returns the host PV that mirrors a leaf PV for a root claim, according to the contract of
 // DESIGN.md §1. It is named as Name describes. It lacks the leaf PV's labels, because the scheduler
 // would compare their zones and regions with those of the virtual node.
-func Mirror(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim,
+func TranslateVolume(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim,
 	policy corev1.PersistentVolumeReclaimPolicy, m mirror.Member,
 ) *corev1.PersistentVolume {
 	spec := *leaf.Spec.DeepCopy()
-	fields.Shaped(volumeShape, &spec, Table.Root)
-	sanitize.All(&spec)
-	spec.Capacity = storageOf(leaf)
-	spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: hostSource(leaf, spec.CSI, m)}
+	fields.ApplyDecisions(volumeDecisions, &spec, VolumeFieldTable.PathPrefix)
+	sanitize.MemberValue(&spec)
+	spec.Capacity = storageCapacityOf(leaf)
+	spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: hostVolumeSource(leaf, spec.CSI, m)}
 	spec.ClaimRef = &corev1.ObjectReference{
 		APIVersion: "v1",
 		Kind:       "PersistentVolumeClaim",
@@ -47,9 +47,9 @@ func Mirror(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim,
 		UID:        root.UID,
 	}
 	spec.PersistentVolumeReclaimPolicy = policy
-	spec.StorageClassName = hostclass.NameOf(root)
-	spec.VolumeAttributesClassName = fields.Clone(root.Spec.VolumeAttributesClassName)
-	spec.NodeAffinity = affinity.ToMember(m.ClusterID)
+	spec.StorageClassName = hostclass.ClassNameOf(root)
+	spec.VolumeAttributesClassName = fields.ClonePointer(root.Spec.VolumeAttributesClassName)
+	spec.NodeAffinity = affinity.NodeAffinityToMember(m.ClusterID)
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: leaf.Name,
@@ -64,25 +64,25 @@ func Mirror(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim,
 	}
 }
 
-func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSource, m mirror.Member) *corev1.CSIPersistentVolumeSource {
+func hostVolumeSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSource, m mirror.Member) *corev1.CSIPersistentVolumeSource {
 	host := &corev1.CSIPersistentVolumeSource{
 		Driver:           v1alpha1.ProvisionerName,
 		VolumeHandle:     volumeHandle(m.ClusterID, leaf.Name),
 		VolumeAttributes: map[string]string{v1alpha1.AttributeLeafUID: string(leaf.UID)},
 	}
-	recordSource(host.VolumeAttributes, leaf)
+	recordLeafSource(host.VolumeAttributes, leaf)
 	if csi != nil {
 		host.ReadOnly, host.FSType = csi.ReadOnly, csi.FSType
 	}
 	return host
 }
 
-// recordSource records the leaf PV's driver and handle in the attributes of a host PV or, if its source
+// recordLeafSource records the leaf PV's driver and handle in the attributes of a host PV or, if its source
 // is already immutable, in its annotations.
-func recordSource(in map[string]string, leaf *corev1.PersistentVolume) {
-	driver, handle := volumesource.Of(leaf)
+func recordLeafSource(in map[string]string, leaf *corev1.PersistentVolume) {
+	driver, handle := volumesource.VolumeSourceOf(leaf)
 	for key, value := range map[string]string{v1alpha1.AttributeDriver: driver, v1alpha1.AttributeHandle: handle} {
-		if plain := sanitize.Plain(value, attributeLimit); plain != "" {
+		if plain := sanitize.PlainText(value, attributeLimit); plain != "" {
 			in[key] = plain
 		}
 	}
@@ -93,50 +93,50 @@ func recordSource(in map[string]string, leaf *corev1.PersistentVolume) {
 // existed before: the PV controller and the scheduler annotate such a PV, and one that Xylem or an
 // admin reserved is older than the leaf claim, or has no provisioner.
 func RecordProvisioned(host, leaf *corev1.PersistentVolume, leafClaim *corev1.PersistentVolumeClaim) {
-	if HeldBy(leaf, leafClaim) && leaf.Annotations[annotationProvisionedBy] != "" &&
+	if ClaimRefHasUIDOf(leaf, leafClaim) && leaf.Annotations[annotationProvisionedBy] != "" &&
 		!metav1.HasAnnotation(leaf.ObjectMeta, volumehelpers.AnnBoundByController) &&
 		!leaf.CreationTimestamp.Before(&leafClaim.CreationTimestamp) {
 		host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeProvisionedFor] = string(host.Spec.ClaimRef.UID)
 	}
 }
 
-// ProvisionedFor reports whether Xylem created a host PV for a claim, and the member provisioned its
+// WasProvisionedFor reports whether Xylem created a host PV for a claim, and the member provisioned its
 // leaf PV for that claim. The record is immutable, because the source of a PV is.
-func ProvisionedFor(host *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	_, _, _, ours := LeafOf(host)
-	return ours && !Imported(host) && HeldBy(host, claim) && host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeProvisionedFor] == string(claim.UID)
+func WasProvisionedFor(host *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	_, _, _, ours := LeafOfHostVolume(host)
+	return ours && !IsImportedVolume(host) && ClaimRefHasUIDOf(host, claim) && host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeProvisionedFor] == string(claim.UID)
 }
 
-// SourceOf returns the driver and the volume handle of the leaf PV that a host PV records. A host PV
+// RecordedSourceOf returns the driver and the volume handle of the leaf PV that a host PV records. A host PV
 // whose source was created before the leaf PV has them in annotations.
-func SourceOf(host *corev1.PersistentVolume) (driver, handle string) {
+func RecordedSourceOf(host *corev1.PersistentVolume) (driver, handle string) {
 	record := host.Annotations
-	if csi := host.Spec.CSI; csi != nil && csi.Driver == v1alpha1.ProvisionerName && !Imported(host) {
+	if csi := host.Spec.CSI; csi != nil && csi.Driver == v1alpha1.ProvisionerName && !IsImportedVolume(host) {
 		record = csi.VolumeAttributes
 	}
 	return record[v1alpha1.AttributeDriver], record[v1alpha1.AttributeHandle]
 }
 
-// Describe names the volume that a host PV represents, for records that outlive the PV: the PV, and the
+// DescribeVolume names the volume that a host PV represents, for records that outlive the PV: the PV, and the
 // leaf PV, handle and driver that it records.
-func Describe(host *corev1.PersistentVolume) string {
+func DescribeVolume(host *corev1.PersistentVolume) string {
 	kind := "volume"
 	if IsPromise(host) {
 		kind = "promise"
 	}
-	_, leaf, _, recorded := LeafOf(host)
+	_, leaf, _, recorded := LeafOfHostVolume(host)
 	if !recorded {
 		return fmt.Sprintf("%s %q (no disk is recorded)", kind, host.Name)
 	}
-	driver, handle := SourceOf(host)
+	driver, handle := RecordedSourceOf(host)
 	return fmt.Sprintf("%s %q (%q in the member, handle %q of driver %q)", kind, host.Name, leaf, handle, driver)
 }
 
-// SameDisk reports whether a leaf PV has the disk that a host PV records.
-func SameDisk(host, leaf *corev1.PersistentVolume) bool {
+// HasRecordedDisk reports whether a leaf PV has the disk that a host PV records.
+func HasRecordedDisk(host, leaf *corev1.PersistentVolume) bool {
 	record := map[string]string{}
-	recordSource(record, leaf)
-	driver, handle := SourceOf(host)
+	recordLeafSource(record, leaf)
+	driver, handle := RecordedSourceOf(host)
 	return handle != "" && driver == record[v1alpha1.AttributeDriver] && handle == record[v1alpha1.AttributeHandle]
 }
 
@@ -144,29 +144,29 @@ func SameDisk(host, leaf *corev1.PersistentVolume) bool {
 // member.
 const attributeLimit = 1024
 
-// storageOf returns a leaf PV's storage capacity, or nil if it is missing or out of range. PVs have no
+// storageCapacityOf returns a leaf PV's storage capacity, or nil if it is missing or out of range. PVs have no
 // other resources.
-func storageOf(leaf *corev1.PersistentVolume) corev1.ResourceList {
+func storageCapacityOf(leaf *corev1.PersistentVolume) corev1.ResourceList {
 	amount, there := leaf.Spec.Capacity[corev1.ResourceStorage]
-	if !there || !quantity.InRange(amount) {
+	if !there || !quantity.IsInRange(amount) {
 		return nil
 	}
 	return corev1.ResourceList{corev1.ResourceStorage: amount.DeepCopy()}
 }
 
-// suffixBytes is the length of the digest that distinguishes volumes whose leaves have the same
+// nameSuffixBytes is the length of the digest that distinguishes volumes whose leaves have the same
 // name in two members. 2^64 different suffixes are enough.
-const suffixBytes = 8
+const nameSuffixBytes = 8
 
-// Name returns the name of the host PV that mirrors a leaf PV. It is the leaf PV's name, with a
+// HostVolumeName returns the name of the host PV that mirrors a leaf PV. It is the leaf PV's name, with a
 // suffix derived from the cluster ID and the name if another PV has that name. Suffixed names of
 // different leaves differ, even if a long name is truncated.
-func Name(leafName, clusterID string, collides bool) string {
+func HostVolumeName(leafName, clusterID string, collides bool) string {
 	if !collides {
 		return leafName
 	}
 	sum := sha256.Sum256([]byte(volumeHandle(clusterID, leafName)))
-	suffix := "-" + hex.EncodeToString(sum[:suffixBytes])
+	suffix := "-" + hex.EncodeToString(sum[:nameSuffixBytes])
 	if limit := validation.DNS1123SubdomainMaxLength - len(suffix); len(leafName) > limit {
 		leafName = strings.TrimRight(leafName[:limit], "-.")
 	}
@@ -175,16 +175,16 @@ func Name(leafName, clusterID string, collides bool) string {
 
 func volumeHandle(clusterID, leafName string) string { return clusterID + "/" + leafName }
 
-// LeafOf reports which leaf PV a host PV represents: as its mirror, as an admin's recorded PV, or
+// LeafOfHostVolume reports which leaf PV a host PV represents: as its mirror, as an admin's recorded PV, or
 // as a promise that the leaf PV fulfills. It returns false for a PV that is not Xylem's, and for a
 // PV that a user changed so that its record, label and node affinity name different members.
-func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
+func LeafOfHostVolume(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
 	csi := host.Spec.CSI
 	switch {
 	case csi == nil:
 		return "", "", "", false
 	case csi.Driver == v1alpha1.PromiseDriverName:
-		return promisedLeaf(host)
+		return leafOfPromise(host)
 	case csi.Driver != v1alpha1.ProvisionerName:
 		return "", "", "", false
 	}
@@ -194,14 +194,14 @@ func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID 
 		ok = ok && (leafUID == "" || leafUID == recorded)
 		leafUID = recorded
 	}
-	if !ok || !isLeaf(host, clusterID, leafName, leafUID) || !affinity.IsToMember(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == "" {
+	if !ok || !mayIdentifyLeaf(host, clusterID, leafName, leafUID) || !affinity.IsNodeAffinityToMember(host.Spec.NodeAffinity, clusterID) && BackendOfVolume(host) == "" {
 		return "", "", "", false
 	}
 	return clusterID, leafName, leafUID, true
 }
 
 // RecordsLeaf reports whether a host PV names a leaf PV, by its handle or by the record of a
-// promise, regardless of the UID. LeafOf decides what Xylem may act on, and rejects a PV with an
+// promise, regardless of the UID. LeafOfHostVolume decides what Xylem may act on, and rejects a PV with an
 // edited label or node affinity. RecordsLeaf accepts such a PV, because its leaf is mirrored
 // anyway.
 func RecordsLeaf(host *corev1.PersistentVolume, clusterID, leafName string) bool {
@@ -223,9 +223,9 @@ func LeavesRecordedBy(host *corev1.PersistentVolume, clusterID string) []string 
 	return names
 }
 
-// isLeaf reports whether a host PV's record can identify a leaf PV in the member that its label
+// mayIdentifyLeaf reports whether a host PV's record can identify a leaf PV in the member that its label
 // names.
-func isLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID) bool {
+func mayIdentifyLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID) bool {
 	if clusterID == "" || uid == "" || host.Labels[v1alpha1.LabelClusterID] != clusterID {
 		return false
 	}
@@ -233,32 +233,32 @@ func isLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID
 	return name == host.Name && name != "" || len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
-// Ended reports whether the host's PV controller observed the deletion of a PV's claim: the PV is
+// IsReleasedOrFailed reports whether the host's PV controller observed the deletion of a PV's claim: the PV is
 // Released, or reclaiming it has failed since.
-func Ended(pv *corev1.PersistentVolume) bool {
+func IsReleasedOrFailed(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)
 }
 
-// Free reports whether no claim is, or was, bound to a PV since it was created or freed.
-func Free(pv *corev1.PersistentVolume) bool {
+// IsAvailableVolume reports whether no claim is, or was, bound to a PV since it was created or freed.
+func IsAvailableVolume(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef == nil || pv.Status.Phase == corev1.VolumeAvailable
 }
 
-// ClaimKey returns the namespace and name in a PV's claimRef, which must not be nil.
-func ClaimKey(pv *corev1.PersistentVolume) types.NamespacedName {
+// ClaimRefKey returns the namespace and name in a PV's claimRef, which must not be nil.
+func ClaimRefKey(pv *corev1.PersistentVolume) types.NamespacedName {
 	return types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
 }
 
-// Abandoned reports whether an admin has abandoned the volume that a host PV represents.
-func Abandoned(pv *corev1.PersistentVolume) bool {
+// IsAbandonedVolume reports whether an admin has abandoned the volume that a host PV represents.
+func IsAbandonedVolume(pv *corev1.PersistentVolume) bool {
 	return pv.Annotations[v1alpha1.AnnotationAbandon] == "true"
 }
 
-// Policy returns the reclaim policy of a host PV: Delete only if the host's class and the leaf PV's
+// HostReclaimPolicy returns the reclaim policy of a host PV: Delete only if the host's class and the leaf PV's
 // own policy are both Delete. Otherwise, including for a missing class (nil) or policy Recycle, the
 // volume is retained. leafPolicy is the member's original policy, not the Retain that Xylem sets on
 // leaf PVs in use.
-func Policy(hostClass *storagev1.StorageClass, leafPolicy corev1.PersistentVolumeReclaimPolicy) corev1.PersistentVolumeReclaimPolicy {
+func HostReclaimPolicy(hostClass *storagev1.StorageClass, leafPolicy corev1.PersistentVolumeReclaimPolicy) corev1.PersistentVolumeReclaimPolicy {
 	if hostClass == nil || leafPolicy != corev1.PersistentVolumeReclaimDelete {
 		return corev1.PersistentVolumeReclaimRetain
 	}

@@ -27,14 +27,14 @@ func leafVolume() *corev1.PersistentVolume {
 			Finalizers:  []string{"external-provisioner.volume.kubernetes.io/finalizer"},
 		},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      mirrortest.Storage("10Gi"),
+			Capacity:                      mirrortest.StorageAmount("10Gi"),
 			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			ClaimRef:                      &corev1.ObjectReference{Namespace: "shop", Name: "disk", UID: "leaf-claim-uid"},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			StorageClassName:              "gp3",
 			MountOptions:                  []string{"noatime"},
-			VolumeMode:                    mirrortest.Ptr(corev1.PersistentVolumeFilesystem),
-			NodeAffinity:                  &corev1.VolumeNodeAffinity{Required: mirrortest.Required(mirrortest.Term(mirrortest.Expr("topology.kubernetes.io/zone", "a")))},
+			VolumeMode:                    mirrortest.PointerTo(corev1.PersistentVolumeFilesystem),
+			NodeAffinity:                  &corev1.VolumeNodeAffinity{Required: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("topology.kubernetes.io/zone", "a")))},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: "ebs.csi.aws.com", VolumeHandle: "vol-1", FSType: "ext4",
 				VolumeAttributes:   map[string]string{"secret": "path"},
@@ -45,8 +45,8 @@ func leafVolume() *corev1.PersistentVolume {
 }
 
 func mirrored() *corev1.PersistentVolume {
-	root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{StorageClassName: mirrortest.Ptr("ssd"), VolumeAttributesClassName: mirrortest.Ptr("gold")})
-	return Mirror(leafVolume(), root, corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
+	root := mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{StorageClassName: mirrortest.PointerTo("ssd"), VolumeAttributesClassName: mirrortest.PointerTo("gold")})
+	return TranslateVolume(leafVolume(), root, corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
 }
 
 func TestHostVolume(t *testing.T) {
@@ -58,14 +58,14 @@ func TestHostVolume(t *testing.T) {
 			Finalizers:  []string{"xylem.io/leaf-volume"},
 		},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      mirrortest.Storage("10Gi"),
+			Capacity:                      mirrortest.StorageAmount("10Gi"),
 			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "disk", UID: "claim-uid"},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			StorageClassName:              "ssd",
-			VolumeMode:                    mirrortest.Ptr(corev1.PersistentVolumeFilesystem),
-			VolumeAttributesClassName:     mirrortest.Ptr("gold"),
-			NodeAffinity:                  &corev1.VolumeNodeAffinity{Required: mirrortest.Required(mirrortest.Term(mirrortest.Expr("xylem.io/cluster-id", "member-id")))},
+			VolumeMode:                    mirrortest.PointerTo(corev1.PersistentVolumeFilesystem),
+			VolumeAttributesClassName:     mirrortest.PointerTo("gold"),
+			NodeAffinity:                  &corev1.VolumeNodeAffinity{Required: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("xylem.io/cluster-id", "member-id")))},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: "csi.xylem.io", VolumeHandle: "member-id/pvc-1", FSType: "ext4",
 				VolumeAttributes: map[string]string{
@@ -80,7 +80,7 @@ func TestHostVolume(t *testing.T) {
 }
 
 func TestHostVolumeOfAClaimWithoutClass(t *testing.T) {
-	host := Mirror(leafVolume(), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
+	host := TranslateVolume(leafVolume(), mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
 	if host.Spec.StorageClassName != "" || host.Spec.VolumeAttributesClassName != nil {
 		t.Errorf("classes are %q and %v, want none", host.Spec.StorageClassName, host.Spec.VolumeAttributesClassName)
 	}
@@ -116,14 +116,14 @@ func TestLeafVolumeOf(t *testing.T) {
 			v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = "xylem.io/cluster"
 		}, false},
 		"two alternative affinities": {func(v *corev1.PersistentVolume) {
-			v.Spec.NodeAffinity.Required.NodeSelectorTerms = append(v.Spec.NodeAffinity.Required.NodeSelectorTerms, mirrortest.Term(mirrortest.Expr("a", "b")))
+			v.Spec.NodeAffinity.Required.NodeSelectorTerms = append(v.Spec.NodeAffinity.Required.NodeSelectorTerms, mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("a", "b")))
 		}, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			host := mirrored()
 			c.change(host)
-			clusterID, leafName, leafUID, ok := LeafOf(host)
+			clusterID, leafName, leafUID, ok := LeafOfHostVolume(host)
 			if ok != c.ok {
 				t.Fatalf("LeafOf returned %v, want %v", ok, c.ok)
 			}
@@ -140,12 +140,12 @@ func TestLeafVolumeOf(t *testing.T) {
 
 // The host PV names only Xylem's driver, regardless of the leaf PV's volume source.
 func TestHostVolumeHasNoSource(t *testing.T) {
-	for _, f := range fields.JSONFields(reflect.TypeFor[corev1.PersistentVolumeSource]()) {
+	for _, f := range fields.JSONFieldsOf(reflect.TypeFor[corev1.PersistentVolumeSource]()) {
 		t.Run(f.Name, func(t *testing.T) {
 			leaf := leafVolume()
 			leaf.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{}
-			(&mirrortest.Filler{}).Fill(reflect.ValueOf(&leaf.Spec.PersistentVolumeSource).Elem().FieldByIndex(f.Index))
-			host := Mirror(leaf, mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
+			(&mirrortest.Filler{}).FillValue(reflect.ValueOf(&leaf.Spec.PersistentVolumeSource).Elem().FieldByIndex(f.Index))
+			host := TranslateVolume(leaf, mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
 			want := corev1.PersistentVolumeSource{CSI: host.Spec.CSI}
 			if diff := cmp.Diff(want, host.Spec.PersistentVolumeSource); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -163,16 +163,16 @@ func TestVolumeDrift(t *testing.T) {
 		host func(*corev1.PersistentVolume)
 		// attributes is the host's name for the leaf's VolumeAttributesClass.
 		attributes string
-		want       Change
+		want       VolumeDrift
 	}{
 		"none":                                  {},
-		"grown":                                 {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("20Gi") }, want: Change{Capacity: mirrortest.Storage("20Gi")}},
-		"the same quantity in another notation": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("10240Mi") }},
+		"grown":                                 {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.StorageAmount("20Gi") }, want: VolumeDrift{Capacity: mirrortest.StorageAmount("20Gi")}},
+		"the same quantity in another notation": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.StorageAmount("10240Mi") }},
 		"a leaf without capacity":               {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = nil }},
-		"another attributes class":              {attributes: "silver", want: Change{VolumeAttributesClassName: mirrortest.Ptr("silver")}},
-		"the same attributes class":             {attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") }},
+		"another attributes class":              {attributes: "silver", want: VolumeDrift{VolumeAttributesClassName: mirrortest.PointerTo("silver")}},
+		"the same attributes class":             {attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.PointerTo("silver") }},
 		"an attributes class without a known name in the host": {
-			leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("member-silver") },
+			leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.PointerTo("member-silver") },
 		},
 		"another attributes class, but the host PV is not bound yet": {
 			attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumePending },
@@ -188,12 +188,12 @@ func TestVolumeDrift(t *testing.T) {
 			if c.host != nil {
 				c.host(host)
 			}
-			got := Drift(host, leaf, c.attributes)
+			got := VolumeDriftOf(host, leaf, c.attributes)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if got.Empty() != reflect.DeepEqual(got, Change{}) {
-				t.Errorf("Empty returned %v for change %+v", got.Empty(), got)
+			if got.IsEmpty() != reflect.DeepEqual(got, VolumeDrift{}) {
+				t.Errorf("Empty returned %v for change %+v", got.IsEmpty(), got)
 			}
 		})
 	}
@@ -212,10 +212,10 @@ func FuzzHostVolumeName(f *testing.F) {
 				t.Skip("not a valid volume name")
 			}
 		}
-		if Name(name1, cluster1, false) != name1 {
+		if HostVolumeName(name1, cluster1, false) != name1 {
 			t.Error("the name changed without a collision")
 		}
-		host1, host2 := Name(name1, cluster1, true), Name(name2, cluster2, true)
+		host1, host2 := HostVolumeName(name1, cluster1, true), HostVolumeName(name2, cluster2, true)
 		if problems := validation.IsDNS1123Subdomain(host1); len(problems) > 0 {
 			t.Errorf("%q is not a valid name: %v", host1, problems)
 		}
@@ -237,9 +237,9 @@ func FuzzHostVolumeRoundTrip(f *testing.F) {
 		}
 		leaf, m := leafVolume(), mirrortest.Member
 		leaf.Name, leaf.UID, m.ClusterID = name, types.UID(uid), clusterID
-		host := Mirror(leaf, mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, m)
-		host.Name = Name(name, clusterID, true)
-		gotCluster, gotName, gotUID, ok := LeafOf(host)
+		host := TranslateVolume(leaf, mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, m)
+		host.Name = HostVolumeName(name, clusterID, true)
+		gotCluster, gotName, gotUID, ok := LeafOfHostVolume(host)
 		if !ok || gotCluster != clusterID || gotName != name || string(gotUID) != uid {
 			t.Errorf("LeafOf returned %q, %q, %q, %v; want %q, %q, %q, true", gotCluster, gotName, gotUID, ok, clusterID, name, uid)
 		}
@@ -252,18 +252,18 @@ func TestPolicy(t *testing.T) {
 		host       *storagev1.StorageClass
 		leaf, want corev1.PersistentVolumeReclaimPolicy
 	}{
-		"both policies are Delete":              {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, del, del},
+		"both policies are Delete":              {&storagev1.StorageClass{ReclaimPolicy: mirrortest.PointerTo(del)}, del, del},
 		"the host's class has no policy":        {&storagev1.StorageClass{}, del, del},
-		"the host retains":                      {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(retain)}, del, retain},
-		"the member retains":                    {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, retain, retain},
+		"the host retains":                      {&storagev1.StorageClass{ReclaimPolicy: mirrortest.PointerTo(retain)}, del, retain},
+		"the member retains":                    {&storagev1.StorageClass{ReclaimPolicy: mirrortest.PointerTo(del)}, retain, retain},
 		"the host's class does not exist":       {nil, del, retain},
-		"the member recycles":                   {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, recycle, retain},
-		"the host recycles":                     {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(recycle)}, del, retain},
-		"the leaf's original policy is unknown": {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, "", retain},
+		"the member recycles":                   {&storagev1.StorageClass{ReclaimPolicy: mirrortest.PointerTo(del)}, recycle, retain},
+		"the host recycles":                     {&storagev1.StorageClass{ReclaimPolicy: mirrortest.PointerTo(recycle)}, del, retain},
+		"the leaf's original policy is unknown": {&storagev1.StorageClass{ReclaimPolicy: mirrortest.PointerTo(del)}, "", retain},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Policy(c.host, c.leaf); got != c.want {
+			if got := HostReclaimPolicy(c.host, c.leaf); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
@@ -273,13 +273,13 @@ func TestPolicy(t *testing.T) {
 // A capacity that is out of range is neither compared nor written to the host, because that would
 // take minutes.
 func TestCapacityOutOfRange(t *testing.T) {
-	root, leaf := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), leafVolume()
-	host := Mirror(leaf, root, corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
+	root, leaf := mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{}), leafVolume()
+	host := TranslateVolume(leaf, root, corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
 	leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1e2000000001")}
-	if change := Drift(host, leaf, ""); !change.Empty() {
+	if change := VolumeDriftOf(host, leaf, ""); !change.IsEmpty() {
 		t.Errorf("change is %+v, want none", change)
 	}
-	if again := Mirror(leaf, root, corev1.PersistentVolumeReclaimRetain, mirrortest.Member); again.Spec.Capacity != nil {
+	if again := TranslateVolume(leaf, root, corev1.PersistentVolumeReclaimRetain, mirrortest.Member); again.Spec.Capacity != nil {
 		t.Error("the host PV has a capacity, want none")
 	}
 }
@@ -303,18 +303,18 @@ func TestRecordProvisioned(t *testing.T) {
 		"of another leaf claim": {func(_ *corev1.PersistentVolume, leafClaim *corev1.PersistentVolumeClaim) { leafClaim.UID = "other" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			root := mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{})
 			leaf, leafClaim := leafVolume(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "leaf-claim-uid", CreationTimestamp: created}}
 			leaf.CreationTimestamp = created
 			tc.change(leaf, leafClaim)
-			host := Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
+			host := TranslateVolume(leaf, root, corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
 			RecordProvisioned(host, leaf, leafClaim)
-			if got := ProvisionedFor(host, root); got != tc.want {
+			if got := WasProvisionedFor(host, root); got != tc.want {
 				t.Errorf("ProvisionedFor returned %t, want %t", got, tc.want)
 			}
 			reused := root.DeepCopy()
 			reused.UID, host.Spec.ClaimRef.UID = "reused", "reused"
-			if ProvisionedFor(host, reused) {
+			if WasProvisionedFor(host, reused) {
 				t.Error("ProvisionedFor accepts another claim that uses the volume later")
 			}
 		})

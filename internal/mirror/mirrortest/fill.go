@@ -17,11 +17,11 @@ import (
 // result. Without bytes, it sets every field.
 type Filler struct {
 	data   []byte
-	steers bool
+	choosesByBytes bool
 }
 
-// words contains strings that translation treats specially, and some others.
-var words = []string{
+// fillWords contains strings that translation treats specially, and some others.
+var fillWords = []string{
 	"x", "y", "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/metadata.name",
 	"topology.kubernetes.io/zone", "xylem.io/cluster", "xylem.io/cluster-id", "xylem.io/host", "xylem.io/root",
 	"xylem.io/root-uid", "xylem.io/pushed", "kosmos.io/node", "node.kubernetes.io/not-ready", "NoExecute", "Exists", "In",
@@ -30,8 +30,8 @@ var words = []string{
 	"kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/config.mirror", "Ready", "True",
 }
 
-// next returns the next byte. It returns 0 after the last one, which leaves everything unset.
-func (f *Filler) next() int {
+// nextByte returns the next byte. It returns 0 after the last one, which leaves everything unset.
+func (f *Filler) nextByte() int {
 	if len(f.data) == 0 {
 		return 0
 	}
@@ -40,66 +40,66 @@ func (f *Filler) next() int {
 	return int(b)
 }
 
-func (f *Filler) word() string {
-	if !f.steers {
-		return words[0]
+func (f *Filler) nextWord() string {
+	if !f.choosesByBytes {
+		return fillWords[0]
 	}
-	return words[f.next()%len(words)]
+	return fillWords[f.nextByte()%len(fillWords)]
 }
 
-// some returns how many elements to create for a list, map or pointer.
-func (f *Filler) some(limit int) int {
-	if !f.steers {
+// elementCount returns how many elements to create for a list, map or pointer.
+func (f *Filler) elementCount(limit int) int {
+	if !f.choosesByBytes {
 		return 1
 	}
-	return f.next() % (limit + 1)
+	return f.nextByte() % (limit + 1)
 }
 
-// Fill fills a value of an API type.
-func (f *Filler) Fill(v reflect.Value) {
+// FillValue fills a value of an API type.
+func (f *Filler) FillValue(v reflect.Value) {
 	switch p := v.Addr().Interface().(type) {
 	case *resource.Quantity:
-		*p = *resource.NewQuantity(int64(1+f.some(8)), resource.BinarySI)
+		*p = *resource.NewQuantity(int64(1+f.elementCount(8)), resource.BinarySI)
 		return
 	case *metav1.Time:
-		*p = metav1.NewTime(time.Unix(int64(1+f.some(8)), 0))
+		*p = metav1.NewTime(time.Unix(int64(1+f.elementCount(8)), 0))
 		return
 	case *intstr.IntOrString:
-		*p = intstr.FromInt32(int32(1 + f.some(8))) //nolint:gosec // at most 9
+		*p = intstr.FromInt32(int32(1 + f.elementCount(8))) //nolint:gosec // at most 9
 		return
 	case *metav1.FieldsV1:
 		p.SetRawBytes([]byte("{}"))
 		return
 	}
-	f.fillKind(v)
+	f.fillByKind(v)
 }
 
-func (f *Filler) fillKind(v reflect.Value) {
+func (f *Filler) fillByKind(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
-		v.SetBool(f.some(1) == 1)
+		v.SetBool(f.elementCount(1) == 1)
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		v.SetInt(int64(f.some(300)))
+		v.SetInt(int64(f.elementCount(300)))
 	case reflect.Uint8:
-		v.SetUint(uint64(f.some(9))) //nolint:gosec // at most 9
+		v.SetUint(uint64(f.elementCount(9))) //nolint:gosec // at most 9
 	case reflect.String:
-		v.SetString(f.word())
+		v.SetString(f.nextWord())
 	case reflect.Pointer:
-		if f.some(1) == 1 {
+		if f.elementCount(1) == 1 {
 			v.Set(reflect.New(v.Type().Elem()))
-			f.Fill(v.Elem())
+			f.FillValue(v.Elem())
 		}
 	case reflect.Slice:
-		for range f.some(2) {
+		for range f.elementCount(2) {
 			elem := reflect.New(v.Type().Elem()).Elem()
-			f.Fill(elem)
+			f.FillValue(elem)
 			v.Set(reflect.Append(v, elem))
 		}
 	case reflect.Map:
-		for range f.some(3) {
+		for range f.elementCount(3) {
 			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			f.Fill(key)
-			f.Fill(value)
+			f.FillValue(key)
+			f.FillValue(value)
 			if v.IsNil() {
 				v.Set(reflect.MakeMap(v.Type()))
 			}
@@ -108,7 +108,7 @@ func (f *Filler) fillKind(v reflect.Value) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				f.Fill(v.Field(i))
+				f.FillValue(v.Field(i))
 			}
 		}
 	default:
@@ -116,21 +116,21 @@ func (f *Filler) fillKind(v reflect.Value) {
 	}
 }
 
-// Fuzzed returns a T filled from the fuzzer's bytes.
-func Fuzzed[T any](data []byte) *T {
+// FuzzedObject returns a T filled from the fuzzer's bytes.
+func FuzzedObject[T any](data []byte) *T {
 	v := new(T)
-	(&Filler{data: data, steers: true}).Fill(reflect.ValueOf(v).Elem())
+	(&Filler{data: data, choosesByBytes: true}).FillValue(reflect.ValueOf(v).Elem())
 	return v
 }
 
-// At returns the field of holder at a path of a table. It creates everything along the path: one
+// FieldAtPath returns the field of holder at a path of a table. It creates everything along the path: one
 // element in each list, with the name x if elements have names.
-func At(t *testing.T, holder reflect.Value, path string) reflect.Value {
+func FieldAtPath(t *testing.T, holder reflect.Value, path string) reflect.Value {
 	t.Helper()
 	v := holder
 	for part := range strings.SplitSeq(path, ".") {
 		name, list := strings.CutSuffix(part, "[]")
-		v = fieldNamed(t, v, name)
+		v = structFieldNamed(t, v, name)
 		if list {
 			if v.Len() == 0 {
 				elem := reflect.New(v.Type().Elem()).Elem()
@@ -145,8 +145,8 @@ func At(t *testing.T, holder reflect.Value, path string) reflect.Value {
 	return v
 }
 
-// fieldNamed returns the field of a struct, or of the struct that a pointer points to.
-func fieldNamed(t *testing.T, v reflect.Value, name string) reflect.Value {
+// structFieldNamed returns the field of a struct, or of the struct that a pointer points to.
+func structFieldNamed(t *testing.T, v reflect.Value, name string) reflect.Value {
 	t.Helper()
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -154,7 +154,7 @@ func fieldNamed(t *testing.T, v reflect.Value, name string) reflect.Value {
 		}
 		v = v.Elem()
 	}
-	for _, f := range fields.JSONFields(v.Type()) {
+	for _, f := range fields.JSONFieldsOf(v.Type()) {
 		if f.Name == name {
 			return v.FieldByIndex(f.Index)
 		}

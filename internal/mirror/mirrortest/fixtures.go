@@ -31,19 +31,19 @@ func MemberWithCIDRs(cidrs ...string) mirror.Member {
 	return m
 }
 
-// RootPod returns a root Pod with the given spec.
-func RootPod(spec corev1.PodSpec) *corev1.Pod {
+// NewRootPod returns a root Pod with the given spec.
+func NewRootPod(spec corev1.PodSpec) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "pod-uid", Generation: 3},
 		Spec:       spec,
 	}
 }
 
-// Ptr returns a pointer to a value.
-func Ptr[T any](v T) *T { return &v }
+// PointerTo returns a pointer to a value.
+func PointerTo[T any](v T) *T { return &v }
 
-// Amounts returns a ResourceList from pairs of names and quantities.
-func Amounts(pairs ...string) corev1.ResourceList {
+// ResourceAmounts returns a ResourceList from pairs of names and quantities.
+func ResourceAmounts(pairs ...string) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for pair := range slices.Chunk(pairs, 2) {
 		list[corev1.ResourceName(pair[0])] = resource.MustParse(pair[1])
@@ -51,42 +51,42 @@ func Amounts(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// Storage returns a ResourceList with an amount of storage.
-func Storage(amount string) corev1.ResourceList {
+// StorageAmount returns a ResourceList with an amount of storage.
+func StorageAmount(amount string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(amount)}
 }
 
-// RootClaim returns a root claim with the given spec.
-func RootClaim(spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaim {
+// NewRootClaim returns a root claim with the given spec.
+func NewRootClaim(spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "disk", UID: "claim-uid"},
 		Spec:       spec,
 	}
 }
 
-// Copies names the copies of the roots' namespace in tests.
-var Copies = mirror.Copies{HostID: HostID, Namespace: "shop-uid"}
+// ConfigCopies names the copies of the roots' namespace in tests.
+var ConfigCopies = mirror.ConfigCopies{HostID: HostID, NamespaceUID: "shop-uid"}
 
-// Expr returns a node selector requirement that a label has one of the given values.
-func Expr(key string, values ...string) corev1.NodeSelectorRequirement {
+// NodeRequirement returns a node selector requirement that a label has one of the given values.
+func NodeRequirement(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// Term returns a term of a node selector.
-func Term(expressions ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+// NodeSelectorTerm returns a term of a node selector.
+func NodeSelectorTerm(expressions ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: expressions}
 }
 
-// Required returns a node selector with the given terms.
-func Required(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
+// NodeSelectorOf returns a node selector with the given terms.
+func NodeSelectorOf(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
-// TokenVolume returns the volume that ServiceAccount admission adds to every Pod.
-func TokenVolume(name string) corev1.Volume {
+// NewTokenVolume returns the volume that ServiceAccount admission adds to every Pod.
+func NewTokenVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: Ptr(int64(3607))}},
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: PointerTo(int64(3607))}},
 			{ConfigMap: &corev1.ConfigMapProjection{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
 				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
@@ -98,8 +98,8 @@ func TokenVolume(name string) corev1.Volume {
 	}}}
 }
 
-// ClaimVolume returns a Pod's volume that uses a claim.
-func ClaimVolume(name, claim string) corev1.Volume {
+// NewClaimVolume returns a Pod's volume that uses a claim.
+func NewClaimVolume(name, claim string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 	}}

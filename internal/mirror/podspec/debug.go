@@ -17,28 +17,28 @@ import (
 func MissingDebugContainers(root, leaf *corev1.Pod) []string {
 	var names []string
 	for i := range root.Spec.EphemeralContainers {
-		if name := root.Spec.EphemeralContainers[i].Name; !hasDebug(leaf, name) {
+		if name := root.Spec.EphemeralContainers[i].Name; !hasDebugContainer(leaf, name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-func hasDebug(leaf *corev1.Pod, name string) bool {
+func hasDebugContainer(leaf *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(leaf.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// ApplyDebug returns a copy of the leaf with an ephemeral container of its root. The decisions on
+// AddDebugContainer returns a copy of the leaf with an ephemeral container of its root. The decisions on
 // containers apply to the ephemeral container, and point rewrites its references to the names of
 // the copies. The error, if any, is a *Refusal.
-func ApplyDebug(root, leaf *corev1.Pod, name string, point func(*corev1.Pod)) (*corev1.Pod, error) {
+func AddDebugContainer(root, leaf *corev1.Pod, name string, point func(*corev1.Pod)) (*corev1.Pod, error) {
 	one := &corev1.Pod{Spec: corev1.PodSpec{Volumes: root.Spec.Volumes, EphemeralContainers: slices.DeleteFunc(
 		slices.Clone(root.Spec.EphemeralContainers), func(c corev1.EphemeralContainer) bool { return c.Name != name },
 	)}}
 	one = one.DeepCopy()
 	dropTokenVolume(&one.Spec)
 	one.Spec.Volumes = nil
-	if refused := fields.Shaped(podShape, &one.Spec, Table.Root); len(refused) > 0 {
+	if refused := fields.ApplyDecisions(podDecisions, &one.Spec, PodFieldTable.PathPrefix); len(refused) > 0 {
 		return nil, &mirror.Refusal{
 			Reason:  v1alpha1.ReasonPodUnsupported,
 			Message: strings.Join(refused, "; "),
@@ -50,8 +50,8 @@ func ApplyDebug(root, leaf *corev1.Pod, name string, point func(*corev1.Pod)) (*
 	return leaf, nil
 }
 
-// AsContainers converts ephemeral containers to containers, with the fields that both have.
-func AsContainers(ephemeral []corev1.EphemeralContainer) []corev1.Container {
+// EphemeralAsContainers converts ephemeral containers to containers, with the fields that both have.
+func EphemeralAsContainers(ephemeral []corev1.EphemeralContainer) []corev1.Container {
 	containers := make([]corev1.Container, 0, len(ephemeral))
 	for i := range ephemeral {
 		containers = append(containers, corev1.Container(ephemeral[i].EphemeralContainerCommon))

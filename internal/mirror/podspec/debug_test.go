@@ -43,8 +43,8 @@ func TestApplyDebug(t *testing.T) {
 		"a container with a claim for a dynamic resource":      {root: []corev1.EphemeralContainer{claimed}, lacks: []string{"claimed"}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootPod(corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "web"}}, Volumes: []corev1.Volume{mirrortest.TokenVolume(token)}, EphemeralContainers: tc.root,
+			root := mirrortest.NewRootPod(corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "web"}}, Volumes: []corev1.Volume{mirrortest.NewTokenVolume(token)}, EphemeralContainers: tc.root,
 			})
 			leaf := &corev1.Pod{Spec: corev1.PodSpec{EphemeralContainers: tc.leaf}}
 			before := root.DeepCopy()
@@ -53,7 +53,7 @@ func TestApplyDebug(t *testing.T) {
 			}
 			got, err := leaf, error(nil)
 			for _, name := range tc.lacks {
-				if got, err = ApplyDebug(root, got, name, func(*corev1.Pod) {}); err != nil {
+				if got, err = AddDebugContainer(root, got, name, func(*corev1.Pod) {}); err != nil {
 					break
 				}
 			}
@@ -79,13 +79,13 @@ func TestApplyDebug(t *testing.T) {
 func TestTranslateWithoutDebug(t *testing.T) {
 	refused := debugger("a", "")
 	refused.Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}
-	root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}, EphemeralContainers: []corev1.EphemeralContainer{refused}})
-	leaf, err := Translate(root, mirrortest.Member)
+	root := mirrortest.NewRootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}, EphemeralContainers: []corev1.EphemeralContainer{refused}})
+	leaf, err := TranslatePod(root, mirrortest.Member)
 	if err != nil || len(leaf.Spec.EphemeralContainers) > 0 {
 		t.Fatalf("leaf is %v, error %v; want a leaf without ephemeral containers", leaf, err)
 	}
 	names := []string{}
-	for _, c := range AsContainers(root.Spec.EphemeralContainers) {
+	for _, c := range EphemeralAsContainers(root.Spec.EphemeralContainers) {
 		names = append(names, c.Name)
 	}
 	if !slices.Equal(names, []string{"a"}) {

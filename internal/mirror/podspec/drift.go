@@ -12,8 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// pushed is the push record, which contains what Xylem pushed. Maps contain digests of the values.
-type pushed struct {
+// pushRecord is the push record, which contains what Xylem pushed. Maps contain digests of the values.
+type pushRecord struct {
 	fields.PushedMeta
 	Images         map[string]string `json:"images,omitempty"`
 	InitImages     map[string]string `json:"initImages,omitempty"`
@@ -22,32 +22,32 @@ type pushed struct {
 	Resources      string            `json:"resources,omitempty"`
 }
 
-// recordPush adds the push record to a translated Pod, before it gets its origin.
-func recordPush(leaf *corev1.Pod) {
-	record := pushed{
-		PushedMeta:     fields.PushedMetaOf(leaf.ObjectMeta),
-		Images:         fields.Digests(images(leaf.Spec.Containers)),
-		InitImages:     fields.Digests(images(leaf.Spec.InitContainers)),
+// addPushRecord adds the push record to a translated Pod, before it gets its origin.
+func addPushRecord(leaf *corev1.Pod) {
+	record := pushRecord{
+		PushedMeta:     fields.PushedMetaOfLeaf(leaf.ObjectMeta),
+		Images:         fields.DigestValues(imagesByContainer(leaf.Spec.Containers)),
+		InitImages:     fields.DigestValues(imagesByContainer(leaf.Spec.InitContainers)),
 		ActiveDeadline: leaf.Spec.ActiveDeadlineSeconds,
 		Resources:      ResourcesDigest(leaf),
 	}
 	if len(leaf.Spec.Tolerations) > 0 {
-		record.Tolerations = fields.Digest(leaf.Spec.Tolerations)
+		record.Tolerations = fields.DigestOfJSON(leaf.Spec.Tolerations)
 	}
-	leaf.Annotations[v1alpha1.AnnotationPushed] = string(fields.MustJSON(record))
+	leaf.Annotations[v1alpha1.AnnotationPushed] = string(fields.MustMarshalJSON(record))
 }
 
-func recordOf(leaf *corev1.Pod) pushed {
-	var record pushed
+func pushRecordOf(leaf *corev1.Pod) pushRecord {
+	var record pushRecord
 	if json.Unmarshal([]byte(leaf.Annotations[v1alpha1.AnnotationPushed]), &record) != nil {
 		// Xylem did not write this value, so do not remove anything because of it.
-		return pushed{}
+		return pushRecord{}
 	}
 	return record
 }
 
-// Drift contains the changes that a leaf Pod needs because its root has changed.
-type Drift struct {
+// PodDrift contains the changes that a leaf Pod needs because its root has changed.
+type PodDrift struct {
 	fields.MetaDrift
 	// Images and InitImages are the images to set, by container name.
 	Images, InitImages map[string]string
@@ -57,32 +57,32 @@ type Drift struct {
 	Tolerations []corev1.Toleration
 }
 
-// Empty reports whether no change is needed.
-func (d Drift) Empty() bool { return d.MetaDrift.Empty() && !d.SpecChanged() }
+// IsEmpty reports whether no change is needed.
+func (d PodDrift) IsEmpty() bool { return d.MetaDrift.IsEmpty() && !d.ChangesSpec() }
 
-// SpecChanged reports whether the spec must change.
-func (d Drift) SpecChanged() bool {
+// ChangesSpec reports whether the spec must change.
+func (d PodDrift) ChangesSpec() bool {
 	return len(d.Images) > 0 || len(d.InitImages) > 0 || d.ActiveDeadlineSeconds != nil || d.Tolerations != nil
 }
 
-// LeafDrift compares the leaf with its root, in the mutable fields: labels, annotations,
+// PodDriftOf compares the leaf with its root, in the mutable fields: labels, annotations,
 // images, the active deadline, and additional tolerations. A field drifts if the root changed
 // it after the push and the leaf still differs. Keys that were never pushed belong to the
 // member. A leaf of another origin does not drift, because Xylem must not change it.
-func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
-	if origin, ok := mirror.OriginIn(m.HostID, leaf); !ok || origin != mirror.OriginFor(m.HostID, root) {
-		return Drift{}
+func PodDriftOf(root, leaf *corev1.Pod, m mirror.Member) PodDrift {
+	if origin, ok := mirror.LeafOriginFromHost(m.HostID, leaf); !ok || origin != mirror.OriginForRoot(m.HostID, root) {
+		return PodDrift{}
 	}
-	want, refused := translate(root, m)
+	want, refused := translatePodFields(root, m)
 	if len(refused) > 0 {
 		// Refused fields are immutable, so a root that has a leaf cannot set any of them.
-		return Drift{}
+		return PodDrift{}
 	}
-	was, is := recordOf(leaf), recordOf(want)
-	d := Drift{
-		MetaDrift:  fields.DriftOfMeta(want.ObjectMeta, leaf.ObjectMeta, is.PushedMeta, was.PushedMeta),
-		Images:     imageDrift(want.Spec.Containers, leaf.Spec.Containers, is.Images, was.Images),
-		InitImages: imageDrift(want.Spec.InitContainers, leaf.Spec.InitContainers, is.InitImages, was.InitImages),
+	was, is := pushRecordOf(leaf), pushRecordOf(want)
+	d := PodDrift{
+		MetaDrift:  fields.MetaDriftOf(want.ObjectMeta, leaf.ObjectMeta, is.PushedMeta, was.PushedMeta),
+		Images:     imageDriftOf(want.Spec.Containers, leaf.Spec.Containers, is.Images, was.Images),
+		InitImages: imageDriftOf(want.Spec.InitContainers, leaf.Spec.InitContainers, is.InitImages, was.InitImages),
 	}
 	if now := is.ActiveDeadline; now != nil && !equality.Semantic.DeepEqual(now, was.ActiveDeadline) &&
 		!equality.Semantic.DeepEqual(now, leaf.Spec.ActiveDeadlineSeconds) {
@@ -92,13 +92,13 @@ func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 		d.Tolerations = addedTolerations(want.Spec.Tolerations, leaf.Spec.Tolerations)
 	}
 	is.Resources = was.Resources // Xylem does not resize leaves
-	d.Record(leaf.ObjectMeta, v1alpha1.AnnotationPushed, string(fields.MustJSON(is)))
+	d.RecordPush(leaf.ObjectMeta, v1alpha1.AnnotationPushed, string(fields.MustMarshalJSON(is)))
 	return d
 }
 
-func imageDrift(want, leaf []corev1.Container, is, was map[string]string) map[string]string {
+func imageDriftOf(want, leaf []corev1.Container, is, was map[string]string) map[string]string {
 	var drift map[string]string
-	has := images(leaf)
+	has := imagesByContainer(leaf)
 	for _, c := range want {
 		image, ok := has[c.Name]
 		if !ok || is[c.Name] == was[c.Name] || image == c.Image {
@@ -127,7 +127,7 @@ func addedTolerations(want, leaf []corev1.Toleration) []corev1.Toleration {
 	return list
 }
 
-func images(containers []corev1.Container) map[string]string {
+func imagesByContainer(containers []corev1.Container) map[string]string {
 	m := make(map[string]string, len(containers))
 	for _, c := range containers {
 		m[c.Name] = c.Image

@@ -17,7 +17,7 @@ func TestLeafPodDrift(t *testing.T) {
 	cases := map[string]struct {
 		root func(*corev1.Pod)
 		leaf func(*corev1.Pod)
-		want Drift
+		want PodDrift
 		// record reports whether Xylem must write the push record.
 		record bool
 	}{
@@ -30,7 +30,7 @@ func TestLeafPodDrift(t *testing.T) {
 				p.Spec.Containers[0].Image = "mirror.example/web:1"
 				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
 				p.Spec.Tolerations = append(p.Spec.Tolerations, exists("node.kubernetes.io/not-ready"))
-				p.Spec.ActiveDeadlineSeconds = mirrortest.Ptr(int64(50))
+				p.Spec.ActiveDeadlineSeconds = mirrortest.PointerTo(int64(50))
 				p.Spec.ServiceAccountName = "default"
 			},
 		},
@@ -38,14 +38,14 @@ func TestLeafPodDrift(t *testing.T) {
 			root: func(p *corev1.Pod) {
 				p.Labels = map[string]string{"app": "shop", "new": ""}
 			},
-			want:   Drift{MetaDrift: fields.MetaDrift{Labels: map[string]*string{"app": mirrortest.Ptr("shop"), "new": mirrortest.Ptr(""), "tier": nil}}},
+			want:   PodDrift{MetaDrift: fields.MetaDrift{Labels: map[string]*string{"app": mirrortest.PointerTo("shop"), "new": mirrortest.PointerTo(""), "tier": nil}}},
 			record: true,
 		},
 		"annotations added, changed and removed": {
 			root: func(p *corev1.Pod) {
 				p.Annotations = map[string]string{"note": "2", "new": "n"}
 			},
-			want:   Drift{MetaDrift: fields.MetaDrift{Annotations: map[string]*string{"note": mirrortest.Ptr("2"), "new": mirrortest.Ptr("n"), "old": nil}}},
+			want:   PodDrift{MetaDrift: fields.MetaDrift{Annotations: map[string]*string{"note": mirrortest.PointerTo("2"), "new": mirrortest.PointerTo("n"), "old": nil}}},
 			record: true,
 		},
 		"a label, and a resize to a quantity that Xylem does not push": {
@@ -53,7 +53,7 @@ func TestLeafPodDrift(t *testing.T) {
 				p.Labels["app"] = "shop"
 				p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1e102")}
 			},
-			want:   Drift{MetaDrift: fields.MetaDrift{Labels: map[string]*string{"app": mirrortest.Ptr("shop")}}},
+			want:   PodDrift{MetaDrift: fields.MetaDrift{Labels: map[string]*string{"app": mirrortest.PointerTo("shop")}}},
 			record: true,
 		},
 		"a key that both the root and the leaf removed": {
@@ -69,7 +69,7 @@ func TestLeafPodDrift(t *testing.T) {
 		"a label does not affect an image that the member rewrote": {
 			root:   func(p *corev1.Pod) { p.Labels["app"] = "shop" },
 			leaf:   func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mirror.example/web:1" },
-			want:   Drift{MetaDrift: fields.MetaDrift{Labels: map[string]*string{"app": mirrortest.Ptr("shop")}}},
+			want:   PodDrift{MetaDrift: fields.MetaDrift{Labels: map[string]*string{"app": mirrortest.PointerTo("shop")}}},
 			record: true,
 		},
 		"a reserved key on the root": {
@@ -80,18 +80,18 @@ func TestLeafPodDrift(t *testing.T) {
 				p.Spec.Containers[0].Image = "web:2"
 				p.Spec.InitContainers[0].Image = "init:2"
 			},
-			want:   Drift{Images: map[string]string{"web": "web:2"}, InitImages: map[string]string{"init": "init:2"}},
+			want:   PodDrift{Images: map[string]string{"web": "web:2"}, InitImages: map[string]string{"init": "init:2"}},
 			record: true,
 		},
 		"a new active deadline": {
-			root:   func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = mirrortest.Ptr(int64(10)) },
-			want:   Drift{ActiveDeadlineSeconds: mirrortest.Ptr(int64(10))},
+			root:   func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = mirrortest.PointerTo(int64(10)) },
+			want:   PodDrift{ActiveDeadlineSeconds: mirrortest.PointerTo(int64(10))},
 			record: true,
 		},
 		"more tolerations, in addition to the member's": {
 			root: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("b")) },
 			leaf: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("member")) },
-			want: Drift{Tolerations: []corev1.Toleration{exists("a"), exists("member"), exists("b")}},
+			want: PodDrift{Tolerations: []corev1.Toleration{exists("a"), exists("member"), exists("b")}},
 
 			record: true,
 		},
@@ -121,16 +121,16 @@ func TestLeafPodDrift(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootPod(corev1.PodSpec{
+			root := mirrortest.NewRootPod(corev1.PodSpec{
 				InitContainers: []corev1.Container{{Name: "init", Image: "init:1"}},
 				Containers:     []corev1.Container{{Name: "web", Image: "web:1"}},
 				Tolerations:    []corev1.Toleration{exists("a")},
 
-				ActiveDeadlineSeconds: mirrortest.Ptr(int64(100)),
+				ActiveDeadlineSeconds: mirrortest.PointerTo(int64(100)),
 			})
 			root.Labels = map[string]string{"app": "web", "tier": "front"}
 			root.Annotations = map[string]string{"note": "1", "old": "o"}
-			leaf, err := Translate(root, mirrortest.Member)
+			leaf, err := TranslatePod(root, mirrortest.Member)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,17 +140,17 @@ func TestLeafPodDrift(t *testing.T) {
 			if c.leaf != nil {
 				c.leaf(leaf)
 			}
-			got := LeafDrift(root, leaf, mirrortest.Member)
-			if got.Empty() == c.record {
-				t.Errorf("Empty returned %v, want %v", got.Empty(), !c.record)
+			got := PodDriftOf(root, leaf, mirrortest.Member)
+			if got.IsEmpty() == c.record {
+				t.Errorf("Empty returned %v, want %v", got.IsEmpty(), !c.record)
 			}
 			if c.record {
 				before := leaf.DeepCopy()
-				again := ApplyDrift(leaf, got)
+				again := ApplyPodDrift(leaf, got)
 				if diff := cmp.Diff(before, leaf); diff != "" {
 					t.Errorf("LeafDrift changed its argument:\n%s", diff)
 				}
-				if drift := LeafDrift(root, again, mirrortest.Member); !drift.Empty() {
+				if drift := PodDriftOf(root, again, mirrortest.Member); !drift.IsEmpty() {
 					t.Errorf("the leaf still drifts after the write: %+v", drift)
 				}
 				delete(got.Annotations, v1alpha1.AnnotationPushed)

@@ -6,14 +6,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// ApplyDrift returns a copy of the leaf with the changes of the drift.
-func ApplyDrift(leaf *corev1.Pod, d Drift) *corev1.Pod {
+// ApplyPodDrift returns a copy of the leaf with the changes of the drift.
+func ApplyPodDrift(leaf *corev1.Pod, d PodDrift) *corev1.Pod {
 	leaf = leaf.DeepCopy()
-	d.Apply(&leaf.ObjectMeta)
-	setImages(leaf.Spec.Containers, d.Images)
-	setImages(leaf.Spec.InitContainers, d.InitImages)
+	d.ApplyToMeta(&leaf.ObjectMeta)
+	setContainerImages(leaf.Spec.Containers, d.Images)
+	setContainerImages(leaf.Spec.InitContainers, d.InitImages)
 	if d.ActiveDeadlineSeconds != nil {
-		leaf.Spec.ActiveDeadlineSeconds = fields.Clone(d.ActiveDeadlineSeconds)
+		leaf.Spec.ActiveDeadlineSeconds = fields.ClonePointer(d.ActiveDeadlineSeconds)
 	}
 	if d.Tolerations != nil {
 		leaf.Spec.Tolerations = (&corev1.PodSpec{Tolerations: d.Tolerations}).DeepCopy().Tolerations
@@ -21,7 +21,7 @@ func ApplyDrift(leaf *corev1.Pod, d Drift) *corev1.Pod {
 	return leaf
 }
 
-func setImages(containers []corev1.Container, images map[string]string) {
+func setContainerImages(containers []corev1.Container, images map[string]string) {
 	for i := range containers {
 		if image, changed := images[containers[i].Name]; changed {
 			containers[i].Image = image

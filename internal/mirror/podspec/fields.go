@@ -9,18 +9,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table decides on every field of a Pod's spec.
-var Table = fields.Table{
+// PodFieldTable decides on every field of a Pod's spec.
+var PodFieldTable = fields.Table{
 	Title:  "Pod spec (host to member)",
-	Root:   "spec",
-	Holder: reflect.TypeFor[corev1.PodSpec](),
+	PathPrefix:   "spec",
+	StructType: reflect.TypeFor[corev1.PodSpec](),
 	Fields: slices.Concat(
 		podRunFields, podPlaceFields, podIdentityFields, podSecurityFields,
 		podVolumeFields, containerFields("initContainers[]."), containerFields("containers[]."), containerFields("ephemeralContainers[]."),
 	),
 }
 
-var podShape = Table.Compile()
+var podDecisions = PodFieldTable.CompileDecisions()
 
 // podRunFields lists the fields that define how a Pod runs. They mean the same in every cluster.
 var podRunFields = []fields.Field{

@@ -8,20 +8,20 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// computed lists dropped fields that need no report, because a scheduler or the API server set
+// computedFields lists dropped fields that need no report, because a scheduler or the API server set
 // them, or another reported field implies them.
-var computed = map[string]bool{
+var computedFields = map[string]bool{
 	"spec.nodeName": true, "spec.schedulingGates": true, "spec.priority": true, "spec.preemptionPolicy": true,
 	"spec.overhead": true, "spec.serviceAccount": true,
 }
 
-// LeftOut returns the fields of a root Pod that its leaf lacks according to FIELDS.md and that
+// OmittedFields returns the fields of a root Pod that its leaf lacks according to FIELDS.md and that
 // users may rely on.
-func LeftOut(root *corev1.Pod) []string {
+func OmittedFields(root *corev1.Pod) []string {
 	var names []string
-	for _, path := range fields.Dropped(podShape, &root.Spec, Table.Root) {
+	for _, path := range fields.DroppedFields(podDecisions, &root.Spec, PodFieldTable.PathPrefix) {
 		switch {
-		case computed[path]:
+		case computedFields[path]:
 		case path == "spec.serviceAccountName":
 			if name := root.Spec.ServiceAccountName; name != "default" {
 				names = append(names, fmt.Sprintf("%s %q and its token", path, name))

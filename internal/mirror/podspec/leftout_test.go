@@ -37,7 +37,7 @@ func TestLeftOut(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := LeftOut(&corev1.Pod{Spec: tc.spec})
+			got := OmittedFields(&corev1.Pod{Spec: tc.spec})
 			if diff := cmp.Diff(slices.Sorted(slices.Values(tc.want)), slices.Sorted(slices.Values(got))); diff != "" {
 				t.Errorf("omitted (-want +got):\n%s", diff)
 			}

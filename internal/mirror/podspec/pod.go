@@ -12,39 +12,39 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/scheduling"
 )
 
-// Translate returns the leaf Pod of a root Pod according to FIELDS.md, including its origin and
+// TranslatePod returns the leaf Pod of a root Pod according to FIELDS.md, including its origin and
 // push record. The error, if any, is a *Refusal whose message names every refused field.
 //
-// The result still refers to ConfigMaps and Secrets by the names of the roots; see refs.PointAt.
+// The result still refers to ConfigMaps and Secrets by the names of the roots; see refs.PointAtCopies.
 // Fields that the member's admission later adds to the leaf (defaults, its service account,
-// sidecars) belong to the member; see LeafDrift.
-func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
-	leaf, refused := translate(root, m)
-	if refused = append(refused, fields.OutOfRange(&leaf.Spec, Table.Root)...); len(refused) > 0 {
+// sidecars) belong to the member; see PodDriftOf.
+func TranslatePod(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
+	leaf, refused := translatePodFields(root, m)
+	if refused = append(refused, fields.QuantitiesOutOfRange(&leaf.Spec, PodFieldTable.PathPrefix)...); len(refused) > 0 {
 		return nil, &mirror.Refusal{
 			Reason:  v1alpha1.ReasonPodUnsupported,
 			Message: "the Pod cannot run in a member: " + strings.Join(refused, "; "),
 		}
 	}
-	if mirror.TooLarge(leaf) {
-		return nil, mirror.Refuse(v1alpha1.ReasonPodUnsupported, "the Pod cannot run in a member: it would take more than %s of the manager's memory. Use fewer volumes, containers, environment variables, labels or annotations", mirror.SizeLimitText)
+	if mirror.IsLeafTooLarge(leaf) {
+		return nil, mirror.NewRefusal(v1alpha1.ReasonPodUnsupported, "the Pod cannot run in a member: it would take more than %s of the manager's memory. Use fewer volumes, containers, environment variables, labels or annotations", mirror.LeafSizeLimitText)
 	}
 	return leaf, nil
 }
 
-// translate returns the leaf Pod, and a line for each refused field. It does not check what a root can
+// translatePodFields returns the leaf Pod, and a line for each refused field. It does not check what a root can
 // change later: the size, and resources that are not resized in the leaf.
-func translate(root *corev1.Pod, m mirror.Member) (leaf *corev1.Pod, refused []string) {
-	leaf = &corev1.Pod{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
-	leaf.Spec.EphemeralContainers = nil // ApplyDebug adds them later
+func translatePodFields(root *corev1.Pod, m mirror.Member) (leaf *corev1.Pod, refused []string) {
+	leaf = &corev1.Pod{ObjectMeta: fields.TranslateMetadata(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
+	leaf.Spec.EphemeralContainers = nil // AddDebugContainer adds them later
 	dropTokenVolume(&leaf.Spec)
 	claimEphemeralVolumes(root.Name, &leaf.Spec)
-	scheduling.Place(&leaf.Spec, root.Labels, m)
+	scheduling.KeepMemberConstraints(&leaf.Spec, root.Labels, m)
 	leaf.Spec.AutomountServiceAccountToken = new(bool)
 
-	refused = fields.Shaped(podShape, &leaf.Spec, Table.Root)
-	recordPush(leaf)
-	mirror.OriginFor(m.HostID, root).Stamp(leaf)
+	refused = fields.ApplyDecisions(podDecisions, &leaf.Spec, PodFieldTable.PathPrefix)
+	addPushRecord(leaf)
+	mirror.OriginForRoot(m.HostID, root).StampLeaf(leaf)
 	return leaf, refused
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func TestTranslatePodMeta(t *testing.T) {
-	root := mirrortest.RootPod(corev1.PodSpec{})
+	root := mirrortest.NewRootPod(corev1.PodSpec{})
 	root.Labels = map[string]string{
 		"app":                          "web",
 		"pod-template-hash":            "5d4f",
@@ -31,7 +31,7 @@ func TestTranslatePodMeta(t *testing.T) {
 		"xylem.io/root":                                    "other/root",
 		"xylem.io/root-uid":                                "forged",
 	}
-	leaf, err := Translate(root, mirrortest.Member)
+	leaf, err := TranslatePod(root, mirrortest.Member)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +63,9 @@ func TestTranslatePodMeta(t *testing.T) {
 
 func TestTranslatePodVolumes(t *testing.T) {
 	mount := func(name string) corev1.VolumeMount { return corev1.VolumeMount{Name: name, MountPath: "/" + name} }
-	custom := mirrortest.TokenVolume("kube-api-access-mine")
+	custom := mirrortest.NewTokenVolume("kube-api-access-mine")
 	custom.Projected.Sources[0].ServiceAccountToken.Audience = "vault"
-	openShift := mirrortest.TokenVolume("kube-api-access-os")
+	openShift := mirrortest.NewTokenVolume("kube-api-access-os")
 	openShift.Projected.Sources = append(openShift.Projected.Sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
 		LocalObjectReference: corev1.LocalObjectReference{Name: "openshift-service-ca.crt"},
 	}})
@@ -77,13 +77,13 @@ func TestTranslatePodVolumes(t *testing.T) {
 		refused     string
 	}{
 		"the injected token is dropped with its mounts": {
-			volumes:     []corev1.Volume{mirrortest.ClaimVolume("data", "disk"), mirrortest.TokenVolume("kube-api-access-x7b2p")},
-			wantVolumes: []corev1.Volume{mirrortest.ClaimVolume("data", "disk")},
+			volumes:     []corev1.Volume{mirrortest.NewClaimVolume("data", "disk"), mirrortest.NewTokenVolume("kube-api-access-x7b2p")},
+			wantVolumes: []corev1.Volume{mirrortest.NewClaimVolume("data", "disk")},
 			wantMounts:  []string{"data"},
 		},
 		"OpenShift's injected token is dropped too": {
-			volumes:     []corev1.Volume{openShift, mirrortest.ClaimVolume("data", "disk")},
-			wantVolumes: []corev1.Volume{mirrortest.ClaimVolume("data", "disk")},
+			volumes:     []corev1.Volume{openShift, mirrortest.NewClaimVolume("data", "disk")},
+			wantVolumes: []corev1.Volume{mirrortest.NewClaimVolume("data", "disk")},
 			wantMounts:  []string{"data"},
 		},
 		"a token for another audience is refused under any name": {
@@ -91,12 +91,12 @@ func TestTranslatePodVolumes(t *testing.T) {
 			refused: "spec.volumes[kube-api-access-mine].projected.sources[0].serviceAccountToken",
 		},
 		"a token under another name is refused": {
-			volumes: []corev1.Volume{mirrortest.TokenVolume("identity")},
+			volumes: []corev1.Volume{mirrortest.NewTokenVolume("identity")},
 			refused: "spec.volumes[identity].projected.sources[0].serviceAccountToken",
 		},
 		"an ephemeral volume becomes a plain claim": {
 			volumes:     []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}},
-			wantVolumes: []corev1.Volume{mirrortest.ClaimVolume("scratch", "web-scratch")},
+			wantVolumes: []corev1.Volume{mirrortest.NewClaimVolume("scratch", "web-scratch")},
 			wantMounts:  []string{"scratch"},
 		},
 	}
@@ -106,12 +106,12 @@ func TestTranslatePodVolumes(t *testing.T) {
 			for _, v := range c.volumes {
 				mounts = append(mounts, mount(v.Name))
 			}
-			root := mirrortest.RootPod(corev1.PodSpec{
+			root := mirrortest.NewRootPod(corev1.PodSpec{
 				Volumes:        c.volumes,
 				InitContainers: []corev1.Container{{Name: "init", VolumeMounts: mounts}},
 				Containers:     []corev1.Container{{Name: "main", VolumeMounts: mounts}},
 			})
-			leaf, err := Translate(root, mirrortest.Member)
+			leaf, err := TranslatePod(root, mirrortest.Member)
 			if c.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refused) {
 					t.Fatalf("want a refusal that names %s, got %v", c.refused, err)
@@ -138,7 +138,7 @@ func TestTranslatePodVolumes(t *testing.T) {
 }
 
 func TestTranslatePodCollectsRefusals(t *testing.T) {
-	_, err := Translate(mirrortest.RootPod(corev1.PodSpec{
+	_, err := TranslatePod(mirrortest.NewRootPod(corev1.PodSpec{
 		ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}},
 		Volumes: []corev1.Volume{
 			{Name: "a", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}},
@@ -174,7 +174,7 @@ func TestTranslateLargePod(t *testing.T) {
 		"a long argument":   {corev1.PodSpec{Containers: []corev1.Container{{Args: []string{strings.Repeat("x", 3<<19)}}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Translate(mirrortest.RootPod(c.spec), mirrortest.Member)
+			_, err := TranslatePod(mirrortest.NewRootPod(c.spec), mirrortest.Member)
 			var refusal *mirror.Refusal
 			if refused := errors.As(err, &refusal) && refusal.Reason == v1alpha1.ReasonPodUnsupported; refused != c.refused || !refused && err != nil {
 				t.Errorf("error is %v, want a refusal: %t", err, c.refused)
@@ -184,9 +184,9 @@ func TestTranslateLargePod(t *testing.T) {
 }
 
 func TestTranslatePodHasNoServiceAccount(t *testing.T) {
-	leaf, err := Translate(mirrortest.RootPod(corev1.PodSpec{
+	leaf, err := TranslatePod(mirrortest.NewRootPod(corev1.PodSpec{
 		ServiceAccountName:           "admin",
-		AutomountServiceAccountToken: mirrortest.Ptr(true),
+		AutomountServiceAccountToken: mirrortest.PointerTo(true),
 	}), mirrortest.Member)
 	if err != nil {
 		t.Fatal(err)
@@ -201,34 +201,34 @@ func TestIsDaemonSetPod(t *testing.T) {
 		owner metav1.OwnerReference
 		want  bool
 	}{
-		"controlled by a DaemonSet":                   {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, true},
+		"controlled by a DaemonSet":                   {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: mirrortest.PointerTo(true)}, true},
 		"owned but not controlled by a DaemonSet":     {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet"}, false},
-		"controlled by a ReplicaSet":                  {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: mirrortest.Ptr(true)}, false},
-		"controlled by a custom kind named DaemonSet": {metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, false},
+		"controlled by a ReplicaSet":                  {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: mirrortest.PointerTo(true)}, false},
+		"controlled by a custom kind named DaemonSet": {metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "DaemonSet", Controller: mirrortest.PointerTo(true)}, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			pod := mirrortest.RootPod(corev1.PodSpec{})
+			pod := mirrortest.NewRootPod(corev1.PodSpec{})
 			pod.OwnerReferences = []metav1.OwnerReference{c.owner}
 			if got := IsDaemonSetPod(pod); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
-	if IsDaemonSetPod(mirrortest.RootPod(corev1.PodSpec{})) {
+	if IsDaemonSetPod(mirrortest.NewRootPod(corev1.PodSpec{})) {
 		t.Error("IsDaemonSetPod returned true for a Pod without owners")
 	}
 }
 
 func TestClaimNames(t *testing.T) {
-	pod := mirrortest.RootPod(corev1.PodSpec{Volumes: []corev1.Volume{
-		mirrortest.ClaimVolume("b", "disk-b"),
+	pod := mirrortest.NewRootPod(corev1.PodSpec{Volumes: []corev1.Volume{
+		mirrortest.NewClaimVolume("b", "disk-b"),
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		mirrortest.ClaimVolume("a", "disk-a"),
-		mirrortest.ClaimVolume("again", "disk-b"),
+		mirrortest.NewClaimVolume("a", "disk-a"),
+		mirrortest.NewClaimVolume("again", "disk-b"),
 	}})
-	if diff := cmp.Diff([]string{"disk-b", "web-scratch", "disk-a"}, ClaimNames(pod)); diff != "" {
+	if diff := cmp.Diff([]string{"disk-b", "web-scratch", "disk-a"}, ClaimNamesOfPod(pod)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -241,8 +241,8 @@ func TestSpelling(t *testing.T) {
 }
 
 func TestEmptyAffinityIsOmitted(t *testing.T) {
-	leaf, err := Translate(mirrortest.RootPod(corev1.PodSpec{Affinity: &corev1.Affinity{
-		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: mirrortest.Required(mirrortest.Term(mirrortest.Expr("kubernetes.io/hostname", "kosmos-cluster38")))},
+	leaf, err := TranslatePod(mirrortest.NewRootPod(corev1.PodSpec{Affinity: &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("kubernetes.io/hostname", "kosmos-cluster38")))},
 		PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 			{TopologyKey: "xylem.io/cluster"},
 		}},

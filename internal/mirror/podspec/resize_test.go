@@ -44,18 +44,18 @@ func TestResized(t *testing.T) {
 				InitContainers: []corev1.Container{{Name: "sidecar"}}, Containers: []corev1.Container{{Name: "main", Resources: cpu("1")}},
 			}}
 			root.Namespace, root.Name, root.UID = "shop", "web", "u"
-			leaf, err := Translate(root, m)
+			leaf, err := TranslatePod(root, m)
 			if err != nil {
 				t.Fatal(err)
 			}
 			tc.root(root)
 			tc.leaf(leaf)
-			if got := Resized(root, leaf); got != tc.want {
+			if got := ResizedAfterPush(root, leaf); got != tc.want {
 				t.Errorf("resized: %t", got)
 			}
 			root.Labels = map[string]string{"app": "web"}
-			leaf = ApplyDrift(leaf, LeafDrift(root, leaf, m))
-			if got := Resized(root, leaf); got != tc.want {
+			leaf = ApplyPodDrift(leaf, PodDriftOf(root, leaf, m))
+			if got := ResizedAfterPush(root, leaf); got != tc.want {
 				t.Errorf("resized after another change was copied: %t", got)
 			}
 		})

@@ -5,8 +5,8 @@ import "github.com/xylem-io/xylem/internal/mirror/fields"
 // Reasons that apply to several kinds of volumes.
 const (
 	inlineCSI = "an inline CSI volume has no claim, so Xylem could neither show nor count it; use a PersistentVolumeClaim"
-	viaCSI    = "a CSI driver has replaced the in-tree plugin, so Xylem rejects this volume like an inline CSI volume; use a PersistentVolumeClaim"
-	noPlugin  = "Kubernetes has removed the plugin for this kind of volume; use a PersistentVolumeClaim"
+	replacedByCSI    = "a CSI driver has replaced the in-tree plugin, so Xylem rejects this volume like an inline CSI volume; use a PersistentVolumeClaim"
+	pluginRemoved  = "Kubernetes has removed the plugin for this kind of volume; use a PersistentVolumeClaim"
 )
 
 // podVolumeFields lists the decisions on every kind of volume.
@@ -34,19 +34,19 @@ var podVolumeFields = []fields.Field{
 	{Path: "volumes[].csi", Decision: fields.Refuse, Why: inlineCSI},
 	{Path: "volumes[].flexVolume", Decision: fields.Refuse, Why: "FlexVolume is deprecated, and its driver is a program on the host's nodes; use a PersistentVolumeClaim"},
 	{Path: "volumes[].gitRepo", Decision: fields.Refuse, Why: "Kubernetes has disabled gitRepo, which runs code as root; clone the repository in an init container"},
-	{Path: "volumes[].gcePersistentDisk", Decision: fields.Refuse, Why: viaCSI},
-	{Path: "volumes[].awsElasticBlockStore", Decision: fields.Refuse, Why: viaCSI},
-	{Path: "volumes[].azureDisk", Decision: fields.Refuse, Why: viaCSI},
-	{Path: "volumes[].azureFile", Decision: fields.Refuse, Why: viaCSI},
-	{Path: "volumes[].cinder", Decision: fields.Refuse, Why: viaCSI},
-	{Path: "volumes[].vsphereVolume", Decision: fields.Refuse, Why: viaCSI},
-	{Path: "volumes[].portworxVolume", Decision: fields.Refuse, Why: viaCSI},
-	{Path: "volumes[].glusterfs", Decision: fields.Refuse, Why: noPlugin},
-	{Path: "volumes[].cephfs", Decision: fields.Refuse, Why: noPlugin},
-	{Path: "volumes[].rbd", Decision: fields.Refuse, Why: noPlugin},
-	{Path: "volumes[].flocker", Decision: fields.Refuse, Why: noPlugin},
-	{Path: "volumes[].quobyte", Decision: fields.Refuse, Why: noPlugin},
-	{Path: "volumes[].photonPersistentDisk", Decision: fields.Refuse, Why: noPlugin},
-	{Path: "volumes[].scaleIO", Decision: fields.Refuse, Why: noPlugin},
-	{Path: "volumes[].storageos", Decision: fields.Refuse, Why: noPlugin},
+	{Path: "volumes[].gcePersistentDisk", Decision: fields.Refuse, Why: replacedByCSI},
+	{Path: "volumes[].awsElasticBlockStore", Decision: fields.Refuse, Why: replacedByCSI},
+	{Path: "volumes[].azureDisk", Decision: fields.Refuse, Why: replacedByCSI},
+	{Path: "volumes[].azureFile", Decision: fields.Refuse, Why: replacedByCSI},
+	{Path: "volumes[].cinder", Decision: fields.Refuse, Why: replacedByCSI},
+	{Path: "volumes[].vsphereVolume", Decision: fields.Refuse, Why: replacedByCSI},
+	{Path: "volumes[].portworxVolume", Decision: fields.Refuse, Why: replacedByCSI},
+	{Path: "volumes[].glusterfs", Decision: fields.Refuse, Why: pluginRemoved},
+	{Path: "volumes[].cephfs", Decision: fields.Refuse, Why: pluginRemoved},
+	{Path: "volumes[].rbd", Decision: fields.Refuse, Why: pluginRemoved},
+	{Path: "volumes[].flocker", Decision: fields.Refuse, Why: pluginRemoved},
+	{Path: "volumes[].quobyte", Decision: fields.Refuse, Why: pluginRemoved},
+	{Path: "volumes[].photonPersistentDisk", Decision: fields.Refuse, Why: pluginRemoved},
+	{Path: "volumes[].scaleIO", Decision: fields.Refuse, Why: pluginRemoved},
+	{Path: "volumes[].storageos", Decision: fields.Refuse, Why: pluginRemoved},
 }

@@ -84,9 +84,9 @@ func claimEphemeralVolumes(pod string, spec *corev1.PodSpec) {
 // (k8s.io/component-helpers/storage/ephemeral).
 func ephemeralClaimName(pod, volume string) string { return pod + "-" + volume }
 
-// ClaimNames returns the names of the claims that the Pod's volumes use, including those of
+// ClaimNamesOfPod returns the names of the claims that the Pod's volumes use, including those of
 // generic ephemeral volumes. Each name occurs once, in the order of the volumes.
-func ClaimNames(pod *corev1.Pod) []string {
+func ClaimNamesOfPod(pod *corev1.Pod) []string {
 	var names []string
 	known := map[string]bool{"": true} // a search in names would be quadratic, and tenants choose the number of volumes
 	for i := range pod.Spec.Volumes {

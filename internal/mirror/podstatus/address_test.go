@@ -32,7 +32,7 @@ func TestSpecialAddressesAreNotShown(t *testing.T) {
 			leaf := &corev1.Pod{Status: corev1.PodStatus{
 				HostIP: reported, HostIPs: []corev1.HostIP{{IP: reported}}, PodIP: reported, PodIPs: []corev1.PodIP{{IP: reported}},
 			}}
-			got := Translate(mirrortest.RootPod(corev1.PodSpec{}), leaf, m)
+			got := TranslatePodStatus(mirrortest.NewRootPod(corev1.PodSpec{}), leaf, m)
 			if got.PodIP != want || got.HostIP != want {
 				t.Errorf("podIP %q, hostIP %q, want %q", got.PodIP, got.HostIP, want)
 			}
@@ -62,7 +62,7 @@ func TestAddressesAgree(t *testing.T) {
 				leaf.Status.HostIPs = append(leaf.Status.HostIPs, corev1.HostIP{IP: ip})
 				leaf.Status.PodIPs = append(leaf.Status.PodIPs, corev1.PodIP{IP: ip})
 			}
-			got := Translate(mirrortest.RootPod(corev1.PodSpec{}), leaf, m)
+			got := TranslatePodStatus(mirrortest.NewRootPod(corev1.PodSpec{}), leaf, m)
 			var hostIPs, podIPs []string
 			for _, ip := range got.HostIPs {
 				hostIPs = append(hostIPs, ip.IP)

@@ -12,23 +12,23 @@ const (
 	// StatusLimit is the maximum size, in bytes, of the mirrored status of a Pod or claim.
 	// Kubelets keep the messages of a Pod's containers below 12 KiB.
 	StatusLimit = 64 << 10
-	// shortened is the status message of a Pod whose status exceeded the limit.
-	shortened = "Xylem shortened this status: the member reports more than 64 KiB. `kubectl describe pod` in the member shows the full status."
+	// shortenedMessage is the status message of a Pod whose status exceeded the limit.
+	shortenedMessage = "Xylem shortened this status: the member reports more than 64 KiB. `kubectl describe pod` in the member shows the full status."
 )
 
-// shorterTexts are successive limits, in bytes, of each text in a status that is too long. The
+// textLimits are successive limits, in bytes, of each text in a status that is too long. The
 // last one still allows any image name and any container ID.
-var shorterTexts = []int{1024, 256, 128}
+var textLimits = []int{1024, 256, 128}
 
-// fit shortens a status that is too long. The result is deterministic, so that Xylem does not write
+// shortenStatus shortens a status that is too long. The result is deterministic, so that Xylem does not write
 // the status repeatedly.
-func fit(status *corev1.PodStatus) {
+func shortenStatus(status *corev1.PodStatus) {
 	if status.Size() <= StatusLimit {
 		return
 	}
-	for _, limit := range shorterTexts {
-		sanitize.AllWithin(status, limit)
-		status.Message = shortened
+	for _, limit := range textLimits {
+		sanitize.MemberValueWithin(status, limit)
+		status.Message = shortenedMessage
 		if status.Size() <= StatusLimit {
 			return
 		}
@@ -47,14 +47,14 @@ func fit(status *corev1.PodStatus) {
 	}
 }
 
-// cappedStatus limits a container's resources to the requests and limits of the root's
+// capContainerStatus limits a container's resources to the requests and limits of the root's
 // container, and drops volume mounts that the root does not have.
-func cappedStatus(status *corev1.ContainerStatus, root corev1.Container) {
-	status.AllocatedResources = sanitize.Capped(status.AllocatedResources, root.Resources.Requests)
+func capContainerStatus(status *corev1.ContainerStatus, root corev1.Container) {
+	status.AllocatedResources = sanitize.CapToRequested(status.AllocatedResources, root.Resources.Requests)
 	if status.Resources != nil {
 		status.Resources = &corev1.ResourceRequirements{
-			Requests: sanitize.Capped(status.Resources.Requests, root.Resources.Requests),
-			Limits:   sanitize.Capped(status.Resources.Limits, root.Resources.Limits),
+			Requests: sanitize.CapToRequested(status.Resources.Requests, root.Resources.Requests),
+			Limits:   sanitize.CapToRequested(status.Resources.Limits, root.Resources.Limits),
 		}
 	}
 	status.VolumeMounts = slices.DeleteFunc(status.VolumeMounts, func(mount corev1.VolumeMountStatus) bool {

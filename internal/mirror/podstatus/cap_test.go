@@ -14,7 +14,7 @@ import (
 // The host's quotas count the larger of a Pod's requests and its reported resources. A member must
 // not use up a tenant's quota by reporting resources (I7).
 func TestPodResourcesAreCapped(t *testing.T) {
-	asks := corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "1", "memory", "1Gi"), Limits: mirrortest.Amounts("cpu", "2")}
+	asks := corev1.ResourceRequirements{Requests: mirrortest.ResourceAmounts("cpu", "1", "memory", "1Gi"), Limits: mirrortest.ResourceAmounts("cpu", "2")}
 	for name, tc := range map[string]struct {
 		reported, want corev1.ContainerStatus
 	}{
@@ -23,22 +23,22 @@ func TestPodResourcesAreCapped(t *testing.T) {
 			corev1.ContainerStatus{AllocatedResources: asks.Requests, Resources: &asks},
 		},
 		"less than requested, as before a resize": {
-			corev1.ContainerStatus{AllocatedResources: mirrortest.Amounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "500m")}},
-			corev1.ContainerStatus{AllocatedResources: mirrortest.Amounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "500m")}},
+			corev1.ContainerStatus{AllocatedResources: mirrortest.ResourceAmounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.ResourceAmounts("cpu", "500m")}},
+			corev1.ContainerStatus{AllocatedResources: mirrortest.ResourceAmounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.ResourceAmounts("cpu", "500m")}},
 		},
 		"more than requested, and unrequested resources": {
 			corev1.ContainerStatus{
-				AllocatedResources: mirrortest.Amounts("cpu", "1M", "memory", "1Ei", "example.com/gpu", "8"),
-				Resources:          &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "1M", "memory", "1Ei"), Limits: mirrortest.Amounts("cpu", "1M", "memory", "1Ei")},
+				AllocatedResources: mirrortest.ResourceAmounts("cpu", "1M", "memory", "1Ei", "example.com/gpu", "8"),
+				Resources:          &corev1.ResourceRequirements{Requests: mirrortest.ResourceAmounts("cpu", "1M", "memory", "1Ei"), Limits: mirrortest.ResourceAmounts("cpu", "1M", "memory", "1Ei")},
 			},
 			corev1.ContainerStatus{AllocatedResources: asks.Requests, Resources: &asks},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: asks}}})
+			root := mirrortest.NewRootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: asks}}})
 			tc.reported.Name, tc.want.Name = "main", "main"
 			leaf := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{tc.reported}}}
-			got := Translate(root, leaf, mirrortest.Member)
+			got := TranslatePodStatus(root, leaf, mirrortest.Member)
 			if diff := cmp.Diff([]corev1.ContainerStatus{tc.want}, got.ContainerStatuses); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -49,12 +49,12 @@ func TestPodResourcesAreCapped(t *testing.T) {
 // Mounts that the root lacks belong to the member, or a hostile member invented them to fill the
 // host's etcd.
 func TestVolumeMountsAreTheRoots(t *testing.T) {
-	root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}})
+	root := mirrortest.NewRootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}})
 	leaf := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "main", VolumeMounts: []corev1.VolumeMountStatus{
 		{Name: "data", MountPath: "/data"}, {Name: "data", MountPath: "/etc"}, {Name: "token", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"},
 	}}}}}
 	want := []corev1.VolumeMountStatus{{Name: "data", MountPath: "/data"}}
-	if diff := cmp.Diff(want, Translate(root, leaf, mirrortest.Member).ContainerStatuses[0].VolumeMounts); diff != "" {
+	if diff := cmp.Diff(want, TranslatePodStatus(root, leaf, mirrortest.Member).ContainerStatuses[0].VolumeMounts); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -63,7 +63,7 @@ func TestVolumeMountsAreTheRoots(t *testing.T) {
 // is unchanged, and a longer one is always shortened to the same result (I5).
 func TestPodStatusIsShort(t *testing.T) {
 	statuses := func(containers, text int) (root, leaf *corev1.Pod) {
-		root, leaf = mirrortest.RootPod(corev1.PodSpec{}), &corev1.Pod{}
+		root, leaf = mirrortest.NewRootPod(corev1.PodSpec{}), &corev1.Pod{}
 		for i := range containers {
 			name, long := fmt.Sprintf("c%d", i), strings.Repeat("x", text)
 			root.Spec.Containers = append(root.Spec.Containers, corev1.Container{Name: name})
@@ -86,18 +86,18 @@ func TestPodStatusIsShort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, leaf := statuses(tc.containers, tc.text)
-			got := Translate(root, leaf, mirrortest.Member)
+			got := TranslatePodStatus(root, leaf, mirrortest.Member)
 			if got.Size() > StatusLimit {
 				t.Errorf("the status has %d bytes, want at most %d", got.Size(), StatusLimit)
 			}
-			if (got.Message == shortened) != tc.shortened {
+			if (got.Message == shortenedMessage) != tc.shortened {
 				t.Errorf("message is %.100q, want it to report the shortening: %t", got.Message, tc.shortened)
 			}
 			if n := len(got.ContainerStatuses); tc.shown >= 0 && n != tc.shown || n == 0 {
 				t.Errorf("the status has %d containers, want %d (-1 means any)", n, tc.shown)
 			}
 			root.Status = got
-			if !Current(root, Translate(root, leaf, mirrortest.Member)) {
+			if !IsPodStatusCurrent(root, TranslatePodStatus(root, leaf, mirrortest.Member)) {
 				t.Error("the second result differs, so Xylem would write the status repeatedly")
 			}
 		})

@@ -11,26 +11,26 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// ownPodStatus returns the part of a root's status that Xylem owns: the fields that the table does
+// ownedPodStatus returns the part of a root's status that Xylem owns: the fields that the table does
 // not drop, and the conditions that a kubelet sets or whose types are in also.
-func ownPodStatus(root *corev1.Pod, also []corev1.PodCondition) corev1.PodStatus {
+func ownedPodStatus(root *corev1.Pod, also []corev1.PodCondition) corev1.PodStatus {
 	own := *root.Status.DeepCopy()
-	fields.Shaped(podStatusShape, &own, Table.Root)
+	fields.ApplyDecisions(podStatusDecisions, &own, PodStatusFieldTable.PathPrefix)
 	own.Conditions = slices.DeleteFunc(own.Conditions, func(c corev1.PodCondition) bool {
-		return !slices.Contains(kubeletConditions, c.Type) && Condition(also, c.Type) == nil
+		return !slices.Contains(kubeletConditions, c.Type) && FindPodCondition(also, c.Type) == nil
 	})
 	return own
 }
 
-// Current reports whether the root's status equals want, in the fields and conditions that
+// IsPodStatusCurrent reports whether the root's status equals want, in the fields and conditions that
 // Xylem owns.
-func Current(root *corev1.Pod, want corev1.PodStatus) bool {
-	has := ownPodStatus(root, want.Conditions)
+func IsPodStatusCurrent(root *corev1.Pod, want corev1.PodStatus) bool {
+	has := ownedPodStatus(root, want.Conditions)
 	if len(has.Conditions) != len(want.Conditions) {
 		return false
 	}
 	for _, c := range want.Conditions {
-		other := Condition(has.Conditions, c.Type)
+		other := FindPodCondition(has.Conditions, c.Type)
 		if other == nil {
 			return false
 		}
@@ -43,12 +43,12 @@ func Current(root *corev1.Pod, want corev1.PodStatus) bool {
 	return equality.Semantic.DeepEqual(has, want)
 }
 
-// Apply returns the body of a server-side apply of want to the root's status subresource. It
+// PodStatusApplyBody returns the body of a server-side apply of want to the root's status subresource. It
 // contains the root's UID, so that it never changes a re-created Pod. It contains everything that
 // Xylem owns, because an apply removes fields that it no longer contains. It sets a scalar
 // that want lacks to "", because omitting it would keep the value of another owner.
-func Apply(root *corev1.Pod, want corev1.PodStatus) *unstructured.Unstructured {
-	status := fields.ToMap(&want)
+func PodStatusApplyBody(root *corev1.Pod, want corev1.PodStatus) *unstructured.Unstructured {
+	status := fields.StatusToMap(&want)
 	for key, has := range map[string]string{
 		"message": root.Status.Message,
 		"reason":  root.Status.Reason,
@@ -60,5 +60,5 @@ func Apply(root *corev1.Pod, want corev1.PodStatus) *unstructured.Unstructured {
 			status[key] = ""
 		}
 	}
-	return fields.StatusApply("Pod", root, status)
+	return fields.StatusApplyBody("Pod", root, status)
 }

@@ -14,31 +14,31 @@ const (
 	exitCodeUnknown               = 137
 )
 
-// Failed returns the final status of a root Pod whose leaf was deleted or never admitted. The phase
+// FailedPodStatus returns the final status of a root Pod whose leaf was deleted or never admitted. The phase
 // is Failed. Containers whose end was not observed are terminated with exit code 137, as a kubelet
 // reports them. Other fields are unchanged. A Pod that has ended keeps its final status.
 //
 // Changed conditions have no transition time yet: see Dated.
-func Failed(root *corev1.Pod, reason, message string) corev1.PodStatus {
-	target := Condition(root.Status.Conditions, corev1.DisruptionTarget)
+func FailedPodStatus(root *corev1.Pod, reason, message string) corev1.PodStatus {
+	target := FindPodCondition(root.Status.Conditions, corev1.DisruptionTarget)
 	var also []corev1.PodCondition
 	if target != nil {
 		// If the condition came from the leaf, an apply without it would remove it.
 		also = append(also, *target)
 	}
-	status := ownPodStatus(root, also)
-	if Finished(root) {
+	status := ownedPodStatus(root, also)
+	if IsPodFinished(root) {
 		return status
 	}
 	status.Phase, status.Reason, status.Message = corev1.PodFailed, reason, message
 	status.ObservedGeneration = root.Generation
 
-	initialized := Condition(status.Conditions, corev1.PodInitialized)
+	initialized := FindPodCondition(status.Conditions, corev1.PodInitialized)
 	started := initialized != nil && initialized.Status == corev1.ConditionTrue
-	endContainers(status.InitContainerStatuses, false)
-	endContainers(status.ContainerStatuses, started)
+	terminateContainers(status.InitContainerStatuses, false)
+	terminateContainers(status.ContainerStatuses, started)
 	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
-		status.Conditions = withFalse(status.Conditions, t, root.Generation)
+		status.Conditions = setConditionFalse(status.Conditions, t, root.Generation)
 	}
 	for i := range status.Conditions {
 		status.Conditions[i].LastProbeTime = metav1.Time{}
@@ -46,9 +46,9 @@ func Failed(root *corev1.Pod, reason, message string) corev1.PodStatus {
 	return status
 }
 
-// endContainers terminates the statuses of running containers and, if all is set, of waiting
+// terminateContainers terminates the statuses of running containers and, if all is set, of waiting
 // ones, because a Pod that was initialized may have started them.
-func endContainers(statuses []corev1.ContainerStatus, all bool) {
+func terminateContainers(statuses []corev1.ContainerStatus, all bool) {
 	for i := range statuses {
 		s := &statuses[i]
 		if s.State.Running == nil && (!all || s.State.Terminated != nil) {
@@ -68,8 +68,8 @@ func endContainers(statuses []corev1.ContainerStatus, all bool) {
 	}
 }
 
-func withFalse(conditions []corev1.PodCondition, t corev1.PodConditionType, generation int64) []corev1.PodCondition {
-	c := Condition(conditions, t)
+func setConditionFalse(conditions []corev1.PodCondition, t corev1.PodConditionType, generation int64) []corev1.PodCondition {
+	c := FindPodCondition(conditions, t)
 	if c == nil {
 		conditions = append(conditions, corev1.PodCondition{Type: t})
 		c = &conditions[len(conditions)-1]
@@ -82,9 +82,9 @@ func withFalse(conditions []corev1.PodCondition, t corev1.PodConditionType, gene
 	return conditions
 }
 
-// Dated returns want with now as the transition time of every condition without one. Use it for
+// WithTransitionTimes returns want with now as the transition time of every condition without one. Use it for
 // the write, not for the comparison with the root.
-func Dated(want corev1.PodStatus, now metav1.Time) corev1.PodStatus {
+func WithTransitionTimes(want corev1.PodStatus, now metav1.Time) corev1.PodStatus {
 	want = *want.DeepCopy()
 	for i := range want.Conditions {
 		if c := &want.Conditions[i]; c.LastTransitionTime.IsZero() {

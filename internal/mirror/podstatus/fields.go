@@ -9,13 +9,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table decides on every field of a leaf Pod's status. Only fields that exist in every supported
+// PodStatusFieldTable decides on every field of a leaf Pod's status. Only fields that exist in every supported
 // version of Kubernetes are mirrored, because the host rejects a server-side apply with an unknown
 // field.
-var Table = fields.Table{
+var PodStatusFieldTable = fields.Table{
 	Title:  "Pod status (member to host)",
-	Root:   "status",
-	Holder: reflect.TypeFor[corev1.PodStatus](),
+	PathPrefix:   "status",
+	StructType: reflect.TypeFor[corev1.PodStatus](),
 	Fields: slices.Concat([]fields.Field{
 		{Path: "observedGeneration", Decision: fields.Translate, Why: "the root's generation, once the leaf has all of its changes and the member's kubelet has observed them"},
 		{Path: "phase", Decision: fields.Translate, Why: "the Pod runs only in the member; a phase that Kubernetes does not define becomes Unknown"},
@@ -43,7 +43,7 @@ var Table = fields.Table{
 	),
 }
 
-var podStatusShape = Table.Compile()
+var podStatusDecisions = PodStatusFieldTable.CompileDecisions()
 
 // containerStatusFields returns the decisions on the fields of a container's status. Translate
 // omits the statuses of containers that the root lacks, because the member injected those

@@ -11,7 +11,7 @@ import (
 // written a new one (observed with Kubernetes 1.36.3 and 1.37.2). The result is also true in the
 // seconds between a failed attempt and the next one.
 func NominationLost(pod *corev1.Pod) bool {
-	scheduled := Condition(pod.Status.Conditions, corev1.PodScheduled)
+	scheduled := FindPodCondition(pod.Status.Conditions, corev1.PodScheduled)
 	return pod.Status.NominatedNodeName == "" && scheduled != nil &&
 		scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonSchedulerError
 }

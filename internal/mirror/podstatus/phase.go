@@ -9,44 +9,44 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
-// Finished reports whether a Pod has succeeded or failed, so that its containers will never run
+// IsPodFinished reports whether a Pod has succeeded or failed, so that its containers will never run
 // again.
-func Finished(pod *corev1.Pod) bool {
+func IsPodFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// FinalizersRemain reports whether a finished Pod was deleted and only finalizers keep it. Without
+// OnlyFinalizersRemain reports whether a finished Pod was deleted and only finalizers keep it. Without
 // them, the API server would have removed it: as a kubelet, Xylem has completed the deletion.
-func FinalizersRemain(pod *corev1.Pod) bool {
-	return Finished(pod) && pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) > 0
+func OnlyFinalizersRemain(pod *corev1.Pod) bool {
+	return IsPodFinished(pod) && pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) > 0
 }
 
-// Pushed returns the status of a root Pod's Pushed condition, or "".
-func Pushed(root *corev1.Pod) corev1.ConditionStatus {
-	if c := Condition(root.Status.Conditions, v1alpha1.PodPushed); c != nil {
+// PushedStatus returns the status of a root Pod's Pushed condition, or "".
+func PushedStatus(root *corev1.Pod) corev1.ConditionStatus {
+	if c := FindPodCondition(root.Status.Conditions, v1alpha1.PodPushed); c != nil {
 		return c.Status
 	}
 	return ""
 }
 
-// LeafUID returns the UID of the leaf Pod that the root's status records, or "". It ignores the
+// RecordedLeafUID returns the UID of the leaf Pod that the root's status records, or "". It ignores the
 // annotation of a Pod without the condition, because a user may have created that Pod from the
 // manifest of an earlier one.
-func LeafUID(root *corev1.Pod) types.UID {
-	if Pushed(root) == "" {
+func RecordedLeafUID(root *corev1.Pod) types.UID {
+	if PushedStatus(root) == "" {
 		return ""
 	}
 	return types.UID(root.Annotations[v1alpha1.AnnotationLeafUID])
 }
 
-// HadLeaf reports whether a leaf Pod runs or ran for the root. Such a root must not get another
+// HadLeafPod reports whether a leaf Pod runs or ran for the root. Such a root must not get another
 // leaf, even if its condition is False now.
-func HadLeaf(root *corev1.Pod) bool {
-	return Pushed(root) == corev1.ConditionTrue || LeafUID(root) != ""
+func HadLeafPod(root *corev1.Pod) bool {
+	return PushedStatus(root) == corev1.ConditionTrue || RecordedLeafUID(root) != ""
 }
 
-// KeptOut reports whether Xylem does not push a Pod, regardless of its node, because it belongs to
+// IsKeptFromMembers reports whether Xylem does not push a Pod, regardless of its node, because it belongs to
 // a DaemonSet. A Pod that a DaemonSet adopted after the push does not count.
-func KeptOut(pod *corev1.Pod) bool {
-	return podspec.IsDaemonSetPod(pod) && Pushed(pod) != corev1.ConditionTrue
+func IsKeptFromMembers(pod *corev1.Pod) bool {
+	return podspec.IsDaemonSetPod(pod) && PushedStatus(pod) != corev1.ConditionTrue
 }

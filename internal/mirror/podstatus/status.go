@@ -27,33 +27,33 @@ var kubeletConditions = []corev1.PodConditionType{
 	corev1.AllContainersRestarting,
 }
 
-// Translate returns the status that the root should have, according to FIELDS.md: only fields
+// TranslatePodStatus returns the status that the root should have, according to FIELDS.md: only fields
 // that Xylem owns.
-func Translate(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatus {
+func TranslatePodStatus(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatus {
 	want := *leaf.Status.DeepCopy()
-	fields.Shaped(podStatusShape, &want, Table.Root)
-	want.Phase = shownPhase(want.Phase)
-	want.PodIPs = shownIPs(leaf.Status, m.PodCIDRs)
+	fields.ApplyDecisions(podStatusDecisions, &want, PodStatusFieldTable.PathPrefix)
+	want.Phase = mirroredPhase(want.Phase)
+	want.PodIPs = mirroredPodIPs(leaf.Status, m.PodCIDRs)
 	want.PodIP = ""
 	if len(want.PodIPs) > 0 {
 		want.PodIP = want.PodIPs[0].IP
 	}
-	want.HostIP, want.HostIPs = sanitize.Address(want.HostIP), shownHostIPs(leaf.Status)
+	want.HostIP, want.HostIPs = sanitize.CanonicalAddress(want.HostIP), mirroredHostIPs(leaf.Status)
 	if len(want.HostIPs) > 0 { // the API server compares the two
 		want.HostIP = want.HostIPs[0].IP
 	}
-	want.InitContainerStatuses = statusesOf(root.Spec.InitContainers, want.InitContainerStatuses)
-	want.ContainerStatuses = statusesOf(root.Spec.Containers, want.ContainerStatuses)
-	want.EphemeralContainerStatuses = statusesOf(podspec.AsContainers(root.Spec.EphemeralContainers), want.EphemeralContainerStatuses)
-	want.ObservedGeneration = observed(root, leaf, m)
-	want.Conditions = shownConditions(root, leaf, want.ObservedGeneration)
-	sanitize.All(&want)
-	fit(&want)
+	want.InitContainerStatuses = mirroredContainerStatuses(root.Spec.InitContainers, want.InitContainerStatuses)
+	want.ContainerStatuses = mirroredContainerStatuses(root.Spec.Containers, want.ContainerStatuses)
+	want.EphemeralContainerStatuses = mirroredContainerStatuses(podspec.EphemeralAsContainers(root.Spec.EphemeralContainers), want.EphemeralContainerStatuses)
+	want.ObservedGeneration = observedGeneration(root, leaf, m)
+	want.Conditions = mirroredConditions(root, leaf, want.ObservedGeneration)
+	sanitize.MemberValue(&want)
+	shortenStatus(&want)
 	return want
 }
 
-// shownPhase returns a valid phase, because the host's controllers depend on it.
-func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
+// mirroredPhase returns a valid phase, because the host's controllers depend on it.
+func mirroredPhase(phase corev1.PodPhase) corev1.PodPhase {
 	switch phase {
 	case "":
 		return corev1.PodPending
@@ -63,35 +63,35 @@ func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
 	return corev1.PodUnknown
 }
 
-// observed returns the root's generation that the leaf's status reflects. It is the current one if
+// observedGeneration returns the root's generation that the leaf's status reflects. It is the current one if
 // the leaf has all of the root's changes, including its deletion, and the kubelet has accepted the
 // leaf and observed its generation. A resize of the root stays unobserved. Kubelets before 1.33 report
 // no observed generation, and are assumed to be current.
-func observed(root, leaf *corev1.Pod, m mirror.Member) int64 {
+func observedGeneration(root, leaf *corev1.Pod, m mirror.Member) int64 {
 	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
 	deletionPending := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
 	behind := leaf.Status.ObservedGeneration != 0 && leaf.Status.ObservedGeneration < leaf.Generation
-	if waits || deletionPending || behind || podspec.LeafDrift(root, leaf, m).SpecChanged() ||
-		podspec.Resized(root, leaf) || len(podspec.MissingDebugContainers(root, leaf)) > 0 {
+	if waits || deletionPending || behind || podspec.PodDriftOf(root, leaf, m).ChangesSpec() ||
+		podspec.ResizedAfterPush(root, leaf) || len(podspec.MissingDebugContainers(root, leaf)) > 0 {
 		return root.Status.ObservedGeneration
 	}
 	return root.Generation
 }
 
-func statusesOf(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+func mirroredContainerStatuses(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	statuses = slices.DeleteFunc(statuses, func(s corev1.ContainerStatus) bool {
 		return !slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
 	})
-	statuses = sanitize.FirstOf(statuses, func(s corev1.ContainerStatus) string { return s.Name })
+	statuses = sanitize.FirstPerKey(statuses, func(s corev1.ContainerStatus) string { return s.Name })
 	for i := range statuses {
 		of := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == statuses[i].Name })
-		cappedStatus(&statuses[i], containers[of])
-		statuses[i].VolumeMounts = sanitize.FirstOf(statuses[i].VolumeMounts, func(m corev1.VolumeMountStatus) string { return m.MountPath })
+		capContainerStatus(&statuses[i], containers[of])
+		statuses[i].VolumeMounts = sanitize.FirstPerKey(statuses[i].VolumeMounts, func(m corev1.VolumeMountStatus) string { return m.MountPath })
 	}
 	return statuses
 }
 
-func shownConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondition {
+func mirroredConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondition {
 	var shown []corev1.PodCondition
 	for _, c := range leaf.Status.Conditions {
 		target := c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
@@ -99,7 +99,7 @@ func shownConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondi
 			continue
 		}
 		if c.Type == corev1.PodReady {
-			c = gated(root, c)
+			c = applyReadinessGates(root, c)
 		}
 		if c.ObservedGeneration != 0 {
 			c.ObservedGeneration = generation
@@ -107,18 +107,18 @@ func shownConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondi
 		c.LastProbeTime = metav1.Time{}
 		shown = append(shown, c)
 	}
-	return sanitize.FirstOf(shown, func(c corev1.PodCondition) corev1.PodConditionType { return c.Type })
+	return sanitize.FirstPerKey(shown, func(c corev1.PodCondition) corev1.PodConditionType { return c.Type })
 }
 
-// gated returns the leaf's Ready condition. If one of the root's readiness gates is not satisfied,
+// applyReadinessGates returns the leaf's Ready condition. If one of the root's readiness gates is not satisfied,
 // the condition is False, with the message that a kubelet would set.
-func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
+func applyReadinessGates(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 	if ready.Status != corev1.ConditionTrue {
 		return ready
 	}
 	var missing []string
 	for _, gate := range root.Spec.ReadinessGates {
-		c := Condition(root.Status.Conditions, gate.ConditionType)
+		c := FindPodCondition(root.Status.Conditions, gate.ConditionType)
 		switch {
 		case c == nil:
 			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
@@ -139,8 +139,8 @@ func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 	return ready
 }
 
-// Condition returns the condition of a type, or nil.
-func Condition(conditions []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
+// FindPodCondition returns the condition of a type, or nil.
+func FindPodCondition(conditions []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range conditions {
 		if conditions[i].Type == t {
 			return &conditions[i]
@@ -149,34 +149,34 @@ func Condition(conditions []corev1.PodCondition, t corev1.PodConditionType) *cor
 	return nil
 }
 
-// podIPsOf returns the addresses in a status. Kubelets before dual stack report only podIP.
-func podIPsOf(status corev1.PodStatus) []corev1.PodIP {
+// podAddressesOf returns the addresses in a status. Kubelets before dual stack report only podIP.
+func podAddressesOf(status corev1.PodStatus) []corev1.PodIP {
 	if len(status.PodIPs) == 0 && status.PodIP != "" {
 		return []corev1.PodIP{{IP: status.PodIP}}
 	}
 	return status.PodIPs
 }
 
-// shownIPs returns the Pod addresses within the registration's podCIDRs.
-func shownIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
+// mirroredPodIPs returns the Pod addresses within the registration's podCIDRs.
+func mirroredPodIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
 	var shown []corev1.PodIP
-	for _, ip := range podIPsOf(status) {
-		if usual := sanitize.Address(ip.IP); usual != "" && sanitize.InAny(netip.MustParseAddr(usual), cidrs) {
+	for _, ip := range podAddressesOf(status) {
+		if usual := sanitize.CanonicalAddress(ip.IP); usual != "" && sanitize.IsAddressInPrefixes(netip.MustParseAddr(usual), cidrs) {
 			shown = append(shown, corev1.PodIP{IP: usual})
 		}
 	}
-	return sanitize.FirstOf(shown, func(ip corev1.PodIP) bool { return sanitize.IsIPv4(ip.IP) })
+	return sanitize.FirstPerKey(shown, func(ip corev1.PodIP) bool { return sanitize.IsIPv4Address(ip.IP) })
 }
 
-// shownHostIPs returns the addresses of the member's node.
-func shownHostIPs(status corev1.PodStatus) []corev1.HostIP {
+// mirroredHostIPs returns the addresses of the member's node.
+func mirroredHostIPs(status corev1.PodStatus) []corev1.HostIP {
 	var shown []corev1.HostIP
 	for _, ip := range status.HostIPs {
-		if usual := sanitize.Address(ip.IP); usual != "" {
+		if usual := sanitize.CanonicalAddress(ip.IP); usual != "" {
 			shown = append(shown, corev1.HostIP{IP: usual})
 		}
 	}
-	return sanitize.FirstOf(shown, func(ip corev1.HostIP) bool { return sanitize.IsIPv4(ip.IP) })
+	return sanitize.FirstPerKey(shown, func(ip corev1.HostIP) bool { return sanitize.IsIPv4Address(ip.IP) })
 }
 
 // HiddenPodIP returns the first Pod address of a leaf that the root does not show although the
@@ -185,9 +185,9 @@ func HiddenPodIP(leaf *corev1.Pod, m mirror.Member) string {
 	if len(m.PodCIDRs) == 0 {
 		return ""
 	}
-	for _, ip := range podIPsOf(leaf.Status) {
-		if usual := sanitize.Address(ip.IP); usual == "" || !sanitize.InAny(netip.MustParseAddr(usual), m.PodCIDRs) {
-			return sanitize.Plain(ip.IP, addressLimit)
+	for _, ip := range podAddressesOf(leaf.Status) {
+		if usual := sanitize.CanonicalAddress(ip.IP); usual == "" || !sanitize.IsAddressInPrefixes(netip.MustParseAddr(usual), m.PodCIDRs) {
+			return sanitize.PlainText(ip.IP, addressLimit)
 		}
 	}
 	return ""

@@ -25,7 +25,7 @@ func cond(t corev1.PodConditionType, status corev1.ConditionStatus, since int64)
 
 func running(name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{
-		Name: name, Ready: true, Started: mirrortest.Ptr(true), ContainerID: "cri://" + name,
+		Name: name, Ready: true, Started: mirrortest.PointerTo(true), ContainerID: "cri://" + name,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: second(5)}},
 	}
 }
@@ -93,12 +93,12 @@ func TestRootPodStatusConditions(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootPod(corev1.PodSpec{})
+			root := mirrortest.NewRootPod(corev1.PodSpec{})
 			for _, gate := range c.gates {
 				root.Spec.ReadinessGates = append(root.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
 			}
 			root.Status.Conditions = c.root
-			got := Translate(root, &corev1.Pod{Status: corev1.PodStatus{Conditions: c.leaf}}, mirrortest.Member)
+			got := TranslatePodStatus(root, &corev1.Pod{Status: corev1.PodStatus{Conditions: c.leaf}}, mirrortest.Member)
 			if diff := cmp.Diff(c.want, got.Conditions); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -132,7 +132,7 @@ func TestRootPodStatusIPs(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Translate(mirrortest.RootPod(corev1.PodSpec{}), &corev1.Pod{Status: c.status}, c.m)
+			got := TranslatePodStatus(mirrortest.NewRootPod(corev1.PodSpec{}), &corev1.Pod{Status: c.status}, c.m)
 			if diff := cmp.Diff(c.want, got.PodIPs); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -148,7 +148,7 @@ func TestRootPodStatusIPs(t *testing.T) {
 }
 
 func TestRootPodStatusContainers(t *testing.T) {
-	root := mirrortest.RootPod(corev1.PodSpec{
+	root := mirrortest.NewRootPod(corev1.PodSpec{
 		InitContainers: []corev1.Container{{Name: "init"}},
 		Containers:     []corev1.Container{{Name: "web"}},
 	})
@@ -158,7 +158,7 @@ func TestRootPodStatusContainers(t *testing.T) {
 		ContainerStatuses:          []corev1.ContainerStatus{running("web"), running("proxy")},
 		EphemeralContainerStatuses: []corev1.ContainerStatus{running("debug"), running("members")},
 	}}
-	got := Translate(root, leaf, mirrortest.Member)
+	got := TranslatePodStatus(root, leaf, mirrortest.Member)
 	want := corev1.PodStatus{
 		Phase:                 corev1.PodPending,
 		ObservedGeneration:    3,
@@ -172,7 +172,7 @@ func TestRootPodStatusContainers(t *testing.T) {
 	}
 	// Until the leaf has the ephemeral container, the root's generation is not observed.
 	leaf.Spec.EphemeralContainers = nil
-	if got := Translate(root, leaf, mirrortest.Member); got.ObservedGeneration != 0 {
+	if got := TranslatePodStatus(root, leaf, mirrortest.Member); got.ObservedGeneration != 0 {
 		t.Errorf("generation %d is observed although the leaf lacks an ephemeral container", got.ObservedGeneration)
 	}
 }
@@ -192,14 +192,14 @@ func TestObservedGeneration(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}})
+			root := mirrortest.NewRootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}})
 			root.Status.ObservedGeneration = 2
-			leaf, err := podspec.Translate(root, mirrortest.Member)
+			leaf, err := podspec.TranslatePod(root, mirrortest.Member)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.change(root, leaf)
-			if got := Translate(root, leaf, mirrortest.Member).ObservedGeneration; got != c.want {
+			if got := TranslatePodStatus(root, leaf, mirrortest.Member).ObservedGeneration; got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
@@ -208,7 +208,7 @@ func TestObservedGeneration(t *testing.T) {
 
 // shownPod returns a root Pod with a mirrored status and fields of other owners.
 func shownPod(want corev1.PodStatus) *corev1.Pod {
-	root := mirrortest.RootPod(corev1.PodSpec{})
+	root := mirrortest.NewRootPod(corev1.PodSpec{})
 	root.Status = *want.DeepCopy()
 	root.Status.QOSClass = corev1.PodQOSBurstable
 	root.Status.NominatedNodeName = "kosmos-cluster38"
@@ -226,7 +226,7 @@ func someStatus() corev1.PodStatus {
 		HostIPs:            []corev1.HostIP{{IP: "192.0.2.1"}},
 		PodIP:              "10.8.0.1",
 		PodIPs:             []corev1.PodIP{{IP: "10.8.0.1"}},
-		StartTime:          mirrortest.Ptr(second(3)),
+		StartTime:          mirrortest.PointerTo(second(3)),
 		ObservedGeneration: 3,
 		Conditions:         []corev1.PodCondition{cond(corev1.PodReady, "True", 4), cond(corev1.PodInitialized, "True", 2)},
 		ContainerStatuses:  []corev1.ContainerStatus{running("web")},
@@ -271,7 +271,7 @@ func TestPodStatusCurrent(t *testing.T) {
 			if c.want != nil {
 				c.want(&want)
 			}
-			if got := Current(root, want); got != c.is {
+			if got := IsPodStatusCurrent(root, want); got != c.is {
 				t.Errorf("got %v, want %v", got, c.is)
 			}
 		})
@@ -282,7 +282,7 @@ func TestFailedPodStatus(t *testing.T) {
 	waiting := corev1.ContainerStatus{Name: "late", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}
 	done := corev1.ContainerStatus{Name: "init", Ready: true, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}
 	ended := func(name, id string, since metav1.Time) corev1.ContainerStatus {
-		return corev1.ContainerStatus{Name: name, ContainerID: id, Started: mirrortest.Ptr(false), State: corev1.ContainerState{
+		return corev1.ContainerStatus{Name: name, ContainerID: id, Started: mirrortest.PointerTo(false), State: corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{
 				Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
 				ExitCode: 137, ContainerID: id, StartedAt: since,
@@ -302,7 +302,7 @@ func TestFailedPodStatus(t *testing.T) {
 		},
 		"running": {
 			root: corev1.PodStatus{
-				Phase: corev1.PodRunning, PodIP: "10.8.0.1", PodIPs: []corev1.PodIP{{IP: "10.8.0.1"}}, StartTime: mirrortest.Ptr(second(1)),
+				Phase: corev1.PodRunning, PodIP: "10.8.0.1", PodIPs: []corev1.PodIP{{IP: "10.8.0.1"}}, StartTime: mirrortest.PointerTo(second(1)),
 				QOSClass: corev1.PodQOSBurstable,
 				Conditions: []corev1.PodCondition{
 					cond(corev1.PodInitialized, "True", 2), cond(corev1.PodReady, "True", 3), cond(corev1.DisruptionTarget, "True", 4),
@@ -313,7 +313,7 @@ func TestFailedPodStatus(t *testing.T) {
 			},
 			want: corev1.PodStatus{
 				Phase: corev1.PodFailed, Reason: "Lost", Message: "gone", ObservedGeneration: 3,
-				PodIP: "10.8.0.1", PodIPs: []corev1.PodIP{{IP: "10.8.0.1"}}, StartTime: mirrortest.Ptr(second(1)),
+				PodIP: "10.8.0.1", PodIPs: []corev1.PodIP{{IP: "10.8.0.1"}}, StartTime: mirrortest.PointerTo(second(1)),
 				Conditions: []corev1.PodCondition{
 					cond(corev1.PodInitialized, "True", 2), failed(corev1.PodReady), cond(corev1.DisruptionTarget, "True", 4), failed(corev1.ContainersReady),
 				},
@@ -346,17 +346,17 @@ func TestFailedPodStatus(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootPod(corev1.PodSpec{})
+			root := mirrortest.NewRootPod(corev1.PodSpec{})
 			root.Status = c.root
-			got := Failed(root, "Lost", "gone")
+			got := FailedPodStatus(root, "Lost", "gone")
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			// Once written with a time, the status is final and does not change.
 			own := root.Status.QOSClass
-			root.Status = Dated(got, second(99))
+			root.Status = WithTransitionTimes(got, second(99))
 			root.Status.QOSClass = own
-			if again := Failed(root, "Other", "again"); !Current(root, again) {
+			if again := FailedPodStatus(root, "Other", "again"); !IsPodStatusCurrent(root, again) {
 				t.Errorf("the second result differs: %+v", again)
 			}
 			for _, c := range root.Status.Conditions {
@@ -369,10 +369,10 @@ func TestFailedPodStatus(t *testing.T) {
 }
 
 func TestStatusApply(t *testing.T) {
-	root := mirrortest.RootPod(corev1.PodSpec{})
+	root := mirrortest.NewRootPod(corev1.PodSpec{})
 	root.Status.Reason = "SomebodySaid"
 	root.Status.Message = "this"
-	got := Apply(root, corev1.PodStatus{
+	got := PodStatusApplyBody(root, corev1.PodStatus{
 		Phase:      corev1.PodRunning,
 		Message:    "m",
 		Conditions: []corev1.PodCondition{cond(corev1.PodReady, "True", 0)},
@@ -430,7 +430,7 @@ func TestHostilePodStatus(t *testing.T) {
 			AllocatedResources: corev1.ResourceList{corev1.ResourceName(huge): resource.MustParse("1")},
 		})
 	}
-	got := Translate(root, leaf, anyAddress)
+	got := TranslatePodStatus(root, leaf, anyAddress)
 	if got.Phase != corev1.PodUnknown || len(got.Conditions) != 1 || len(got.ContainerStatuses) != 1 || len(got.PodIPs) != 1 {
 		t.Errorf("phase %s, %d conditions, %d statuses, %d addresses; want Unknown and one of each", got.Phase, len(got.Conditions), len(got.ContainerStatuses), len(got.PodIPs))
 	}
@@ -444,7 +444,7 @@ func TestHostilePodStatus(t *testing.T) {
 	if len(got.ContainerStatuses[0].AllocatedResources) != 0 {
 		t.Error("the status has a resource with an invalid name")
 	}
-	if !Current(&corev1.Pod{Spec: root.Spec, Status: got}, got) {
+	if !IsPodStatusCurrent(&corev1.Pod{Spec: root.Spec, Status: got}, got) {
 		t.Error("the second result differs, so Xylem would write the status repeatedly")
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// AttributesClass is the change that a leaf claim's VolumeAttributesClass needs, if any.
-type AttributesClass int
+// AttributesClassChange is the change that a leaf claim's VolumeAttributesClass needs, if any.
+type AttributesClassChange int
 
 // The possible changes.
 const (
 	// AttributesKept means that the class already matches the root's, or cannot be changed yet.
-	AttributesKept AttributesClass = iota
+	AttributesKept AttributesClassChange = iota
 	// AttributesChange means that the leaf claim must name the root's class, or no class if the
 	// root names none and the member never applied one.
 	AttributesChange
@@ -26,10 +26,10 @@ const (
 	AttributesFixed
 )
 
-// AttributesOf compares the VolumeAttributesClass of a leaf claim with its root's. Only a bound
+// AttributesClassChangeOf compares the VolumeAttributesClass of a leaf claim with its root's. Only a bound
 // claim's class can be changed. It compares the host's class names, so that a changed mapping does
 // not affect existing disks.
-func AttributesOf(root, leaf *corev1.PersistentVolumeClaim) AttributesClass {
+func AttributesClassChangeOf(root, leaf *corev1.PersistentVolumeClaim) AttributesClassChange {
 	want, has := ptr.Deref(root.Spec.VolumeAttributesClassName, ""), HostAttributesClass(leaf, ptr.Deref(leaf.Spec.VolumeAttributesClassName, ""))
 	switch {
 	case leaf.Status.Phase != corev1.ClaimBound || want == has:
@@ -40,13 +40,13 @@ func AttributesOf(root, leaf *corev1.PersistentVolumeClaim) AttributesClass {
 	return AttributesChange
 }
 
-// WithAttributesClass returns a copy of a leaf claim that names a VolumeAttributesClass of its
+// ClaimWithAttributesClass returns a copy of a leaf claim that names a VolumeAttributesClass of its
 // member and records the host's name for it. Both names are empty for no class. It keeps the
 // earlier records of the classes that the claim's status names.
-func WithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string) *corev1.PersistentVolumeClaim {
+func ClaimWithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string) *corev1.PersistentVolumeClaim {
 	leaf = leaf.DeepCopy()
-	before, notes := attributesNotes(leaf), map[string]string{}
-	for _, name := range []string{ptr.Deref(leaf.Status.CurrentVolumeAttributesClassName, ""), targetOf(&leaf.Status)} {
+	before, notes := attributesClassRecords(leaf), map[string]string{}
+	for _, name := range []string{ptr.Deref(leaf.Status.CurrentVolumeAttributesClassName, ""), targetAttributesClass(&leaf.Status)} {
 		if was, noted := before[name]; noted {
 			notes[name] = was
 		}
@@ -71,18 +71,18 @@ func HostAttributesClass(leaf *corev1.PersistentVolumeClaim, member string) stri
 	if member == "" {
 		return ""
 	}
-	if host := attributesNotes(leaf)[member]; host != "" {
-		return sanitize.Plain(host, nameLimit)
+	if host := attributesClassRecords(leaf)[member]; host != "" {
+		return sanitize.PlainText(host, classNameLimit)
 	}
-	return sanitize.Plain(member, nameLimit)
+	return sanitize.PlainText(member, classNameLimit)
 }
 
-// nameLimit is the maximum length of a class name, which is a DNS subdomain.
-const nameLimit = 253
+// classNameLimit is the maximum length of a class name, which is a DNS subdomain.
+const classNameLimit = 253
 
-// attributesNotes returns the records of a leaf claim, which map the member's class names to the
+// attributesClassRecords returns the records of a leaf claim, which map the member's class names to the
 // host's. It ignores records that do not parse, because Xylem did not write them.
-func attributesNotes(leaf *corev1.PersistentVolumeClaim) map[string]string {
+func attributesClassRecords(leaf *corev1.PersistentVolumeClaim) map[string]string {
 	raw, noted := leaf.Annotations[v1alpha1.AnnotationAttributesClasses]
 	if !noted {
 		return nil
@@ -94,16 +94,16 @@ func attributesNotes(leaf *corev1.PersistentVolumeClaim) map[string]string {
 	return notes
 }
 
-// hostAttributesClasses replaces the member's class names in a root's new status with the host's.
-func hostAttributesClasses(leaf *corev1.PersistentVolumeClaim, status *corev1.PersistentVolumeClaimStatus) {
+// useHostAttributesClasses replaces the member's class names in a root's new status with the host's.
+func useHostAttributesClasses(leaf *corev1.PersistentVolumeClaim, status *corev1.PersistentVolumeClaimStatus) {
 	if current := ptr.Deref(leaf.Status.CurrentVolumeAttributesClassName, ""); current != "" {
 		status.CurrentVolumeAttributesClassName = ptr.To(HostAttributesClass(leaf, current))
 	}
-	if target := targetOf(&leaf.Status); target != "" {
+	if target := targetAttributesClass(&leaf.Status); target != "" {
 		status.ModifyVolumeStatus.TargetVolumeAttributesClassName = HostAttributesClass(leaf, target)
 	}
 }
 
-func targetOf(status *corev1.PersistentVolumeClaimStatus) string {
+func targetAttributesClass(status *corev1.PersistentVolumeClaimStatus) string {
 	return ptr.Deref(status.ModifyVolumeStatus, corev1.ModifyVolumeStatus{}).TargetVolumeAttributesClassName
 }

@@ -12,7 +12,7 @@ import (
 
 // classed returns a bound leaf claim that names a class and records a host class for it.
 func classed(member, host string) *corev1.PersistentVolumeClaim {
-	leaf := WithAttributesClass(mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), member, host)
+	leaf := ClaimWithAttributesClass(mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{}), member, host)
 	leaf.Status.Phase = corev1.ClaimBound
 	return leaf
 }
@@ -28,7 +28,7 @@ func TestAttributesOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		root, leaf, noted, applied string
 		phase                      corev1.PersistentVolumeClaimPhase
-		want                       AttributesClass
+		want                       AttributesClassChange
 	}{
 		"none":                             {},
 		"the mapped class, with a record":  {root: "gold", leaf: "m-gold", noted: "gold"},
@@ -43,7 +43,7 @@ func TestAttributesOf(t *testing.T) {
 		"a class removed after it was applied":             {leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesFixed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, leaf := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{VolumeAttributesClassName: named(tc.root)}), classed("", "")
+			root, leaf := mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{VolumeAttributesClassName: named(tc.root)}), classed("", "")
 			if tc.noted != "" {
 				leaf = classed(tc.leaf, tc.noted)
 			}
@@ -51,7 +51,7 @@ func TestAttributesOf(t *testing.T) {
 			if tc.phase != "" {
 				leaf.Status.Phase = tc.phase
 			}
-			if got := AttributesOf(root, leaf); got != tc.want {
+			if got := AttributesClassChangeOf(root, leaf); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -63,17 +63,17 @@ func TestAttributesOf(t *testing.T) {
 func TestStatusHasTheHostsNames(t *testing.T) {
 	leaf := classed("m-gold", "gold")
 	leaf.Status.CurrentVolumeAttributesClassName = named("m-gold")
-	changing := WithAttributesClass(leaf, "m-silver", "silver")
+	changing := ClaimWithAttributesClass(leaf, "m-silver", "silver")
 	changing.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: "m-silver", Status: corev1.PersistentVolumeClaimModifyVolumeInfeasible}
-	back := WithAttributesClass(changing, "m-gold", "gold")
+	back := ClaimWithAttributesClass(changing, "m-gold", "gold")
 	settled := back.DeepCopy()
 	settled.Status.ModifyVolumeStatus = nil
-	over := WithAttributesClass(settled, "m-gold", "gold")
+	over := ClaimWithAttributesClass(settled, "m-gold", "gold")
 	strange := leaf.DeepCopy()
 	strange.Status.CurrentVolumeAttributesClassName = named("m-lead")
 	broken := leaf.DeepCopy()
 	broken.Annotations["xylem.io/attributes-classes"] = "["
-	none := WithAttributesClass(classed("m-gold", "gold"), "", "")
+	none := ClaimWithAttributesClass(classed("m-gold", "gold"), "", "")
 	for name, tc := range map[string]struct {
 		leaf            *corev1.PersistentVolumeClaim
 		current, target string
@@ -87,13 +87,13 @@ func TestStatusHasTheHostsNames(t *testing.T) {
 		"canceled, without a previous class":    {none, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			root := mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{})
 			root.Status.Phase = corev1.ClaimBound
-			got := TranslateStatus(root, tc.leaf)
+			got := TranslateClaimStatus(root, tc.leaf)
 			if diff := cmp.Diff(named(tc.current), got.CurrentVolumeAttributesClassName); diff != "" {
 				t.Errorf("current -want +got:\n%s", diff)
 			}
-			if target := targetOf(&got); target != tc.target {
+			if target := targetAttributesClass(&got); target != tc.target {
 				t.Errorf("target is %q, want %q", target, tc.target)
 			}
 		})
@@ -109,7 +109,7 @@ func TestStatusHasTheHostsNames(t *testing.T) {
 	}
 	hostile := leaf.DeepCopy()
 	hostile.Annotations["xylem.io/attributes-classes"] = `{"m-gold":"` + strings.Repeat("x", 10_000) + `"}`
-	if got := HostAttributesClass(hostile, "m-gold"); len(got) > nameLimit+len("…") {
-		t.Errorf("the member's class name takes %d bytes in the status, want at most %d and an ellipsis", len(got), nameLimit)
+	if got := HostAttributesClass(hostile, "m-gold"); len(got) > classNameLimit+len("…") {
+		t.Errorf("the member's class name takes %d bytes in the status, want at most %d and an ellipsis", len(got), classNameLimit)
 	}
 }

@@ -22,13 +22,13 @@ import (
 )
 
 func TestTranslateClaim(t *testing.T) {
-	root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{
+	root := mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{
 		AccessModes:               []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod},
-		Resources:                 corev1.VolumeResourceRequirements{Requests: mirrortest.Storage("5Gi")},
+		Resources:                 corev1.VolumeResourceRequirements{Requests: mirrortest.StorageAmount("5Gi")},
 		VolumeName:                "pvc-1",
-		StorageClassName:          mirrortest.Ptr("virtual-disk-ssd"),
-		VolumeMode:                mirrortest.Ptr(corev1.PersistentVolumeBlock),
-		VolumeAttributesClassName: mirrortest.Ptr("gold"),
+		StorageClassName:          mirrortest.PointerTo("virtual-disk-ssd"),
+		VolumeMode:                mirrortest.PointerTo(corev1.PersistentVolumeBlock),
+		VolumeAttributesClassName: mirrortest.PointerTo("gold"),
 	})
 	root.Labels = map[string]string{"app": "web", "xylem.io/cluster": "forged"}
 	root.Annotations = map[string]string{
@@ -45,7 +45,7 @@ func TestTranslateClaim(t *testing.T) {
 	root.Finalizers = []string{"kubernetes.io/pvc-protection"}
 	root.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "web"}}
 
-	got, err := Translate(root, mirrortest.Ptr("gp3"), mirrortest.Member)
+	got, err := TranslateClaim(root, mirrortest.PointerTo("gp3"), mirrortest.Member)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,20 +58,20 @@ func TestTranslateClaim(t *testing.T) {
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod},
-			Resources:        corev1.VolumeResourceRequirements{Requests: mirrortest.Storage("5Gi")},
-			StorageClassName: mirrortest.Ptr("gp3"),
-			VolumeMode:       mirrortest.Ptr(corev1.PersistentVolumeBlock),
+			Resources:        corev1.VolumeResourceRequirements{Requests: mirrortest.StorageAmount("5Gi")},
+			StorageClassName: mirrortest.PointerTo("gp3"),
+			VolumeMode:       mirrortest.PointerTo(corev1.PersistentVolumeBlock),
 		},
 	}
 	want.Annotations[v1alpha1.AnnotationPushed] = got.Annotations[v1alpha1.AnnotationPushed]
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if drift := MetaDrift(root, got, mirrortest.Member); !drift.Empty() {
+	if drift := ClaimMetaDriftOf(root, got, mirrortest.Member); !drift.IsEmpty() {
 		t.Errorf("a new leaf claim drifts: %v", drift)
 	}
 
-	named := WithVolume(got, "pv-7")
+	named := ClaimWithVolumeName(got, "pv-7")
 	if named.Spec.VolumeName != "pv-7" || got.Spec.VolumeName != "" {
 		t.Errorf("WithVolume: copy has %q, original %q; want pv-7 in the copy only", named.Spec.VolumeName, got.Spec.VolumeName)
 	}
@@ -90,8 +90,8 @@ func TestMetaDrift(t *testing.T) {
 				c.Annotations = map[string]string{"note": "2", "volume.kubernetes.io/selected-node": "node"}
 			},
 			want: fields.MetaDrift{
-				Labels:      map[string]*string{"recurring-job.longhorn.io/source": mirrortest.Ptr("enabled"), "tier": nil},
-				Annotations: map[string]*string{"note": mirrortest.Ptr("2")},
+				Labels:      map[string]*string{"recurring-job.longhorn.io/source": mirrortest.PointerTo("enabled"), "tier": nil},
+				Annotations: map[string]*string{"note": mirrortest.PointerTo("2")},
 			},
 			record: true,
 		},
@@ -103,13 +103,13 @@ func TestMetaDrift(t *testing.T) {
 		"a key that both changed": {
 			root:   func(c *corev1.PersistentVolumeClaim) { c.Labels["tier"] = "bronze" },
 			leaf:   func(c *corev1.PersistentVolumeClaim) { c.Labels["tier"] = "silver" },
-			want:   fields.MetaDrift{Labels: map[string]*string{"tier": mirrortest.Ptr("bronze")}},
+			want:   fields.MetaDrift{Labels: map[string]*string{"tier": mirrortest.PointerTo("bronze")}},
 			record: true,
 		},
 		"created by a version without the record": {
 			root:   func(c *corev1.PersistentVolumeClaim) { c.Labels["new"] = "" },
 			leaf:   func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationPushed) },
-			want:   fields.MetaDrift{Labels: map[string]*string{"new": mirrortest.Ptr("")}},
+			want:   fields.MetaDrift{Labels: map[string]*string{"new": mirrortest.PointerTo("")}},
 			record: true,
 		},
 		"a forged record that contains the stamp's keys": {
@@ -120,14 +120,14 @@ func TestMetaDrift(t *testing.T) {
 		},
 		"a copy of a backup tool, which a patch would make look like Xylem's own": {
 			root: func(c *corev1.PersistentVolumeClaim) { c.Labels["tier"] = "bronze" },
-			leaf: func(c *corev1.PersistentVolumeClaim) { mirror.MarkCopied(c) },
+			leaf: func(c *corev1.PersistentVolumeClaim) { mirror.MarkLeafCreatedByOthers(c) },
 		},
 		"the leaf of an earlier root": {root: func(c *corev1.PersistentVolumeClaim) { c.UID, c.Labels["tier"] = "another", "bronze" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			root := mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{})
 			root.Labels, root.Annotations = map[string]string{"tier": "gold"}, map[string]string{"note": "1"}
-			leaf, err := Translate(root, nil, mirrortest.Member)
+			leaf, err := TranslateClaim(root, nil, mirrortest.Member)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,12 +137,12 @@ func TestMetaDrift(t *testing.T) {
 			if tc.leaf != nil {
 				tc.leaf(leaf)
 			}
-			got := MetaDrift(root, leaf, mirrortest.Member)
+			got := ClaimMetaDriftOf(root, leaf, mirrortest.Member)
 			if _, records := got.Annotations[v1alpha1.AnnotationPushed]; records != tc.record {
 				t.Errorf("writes the record: %t, want %t", records, tc.record)
 			}
-			got.Apply(&leaf.ObjectMeta)
-			if again := MetaDrift(root, leaf, mirrortest.Member); !again.Empty() {
+			got.ApplyToMeta(&leaf.ObjectMeta)
+			if again := ClaimMetaDriftOf(root, leaf, mirrortest.Member); !again.IsEmpty() {
 				t.Errorf("still drifts after the change: %v", again)
 			}
 			delete(got.Annotations, v1alpha1.AnnotationPushed)
@@ -159,10 +159,10 @@ func TestTranslateSelector(t *testing.T) {
 	users := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
 	for name, tc := range map[string]struct{ root, leaf *metav1.LabelSelector }{
 		"a user's":     {users, users},
-		"selects none": {SelectsNone(), nil},
+		"selects none": {ContradictorySelector(), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			leaf, err := Translate(mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{Selector: tc.root}), nil, mirrortest.Member)
+			leaf, err := TranslateClaim(mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{Selector: tc.root}), nil, mirrortest.Member)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +171,7 @@ func TestTranslateSelector(t *testing.T) {
 			}
 		})
 	}
-	selector, err := metav1.LabelSelectorAsSelector(SelectsNone())
+	selector, err := metav1.LabelSelectorAsSelector(ContradictorySelector())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,19 +186,19 @@ func TestTranslateSelector(t *testing.T) {
 func TestTranslateKeepsTheDataSource(t *testing.T) {
 	for name, spec := range map[string]corev1.PersistentVolumeClaimSpec{
 		"a claim":              {DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}},
-		"a snapshot":           {DataSource: &corev1.TypedLocalObjectReference{APIGroup: mirrortest.Ptr("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s"}},
-		"a populator's source": {DataSourceRef: &corev1.TypedObjectReference{APIGroup: mirrortest.Ptr("example.com"), Kind: "Image", Name: "i"}},
+		"a snapshot":           {DataSource: &corev1.TypedLocalObjectReference{APIGroup: mirrortest.PointerTo("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s"}},
+		"a populator's source": {DataSourceRef: &corev1.TypedObjectReference{APIGroup: mirrortest.PointerTo("example.com"), Kind: "Image", Name: "i"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootClaim(spec)
-			leaf, err := Translate(root, nil, mirrortest.Member)
+			root := mirrortest.NewRootClaim(spec)
+			leaf, err := TranslateClaim(root, nil, mirrortest.Member)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !datasource.Same(root, leaf) {
+			if !datasource.SameDataSource(root, leaf) {
 				t.Errorf("the leaf claim has data source %v, %v; want the root's", leaf.Spec.DataSource, leaf.Spec.DataSourceRef)
 			}
-			if got := datasource.OfLeaf(WithSource(leaf, "uid-1")); got != "uid-1" {
+			if got := datasource.DataSourceUIDOfLeaf(ClaimWithDataSourceUID(leaf, "uid-1")); got != "uid-1" {
 				t.Errorf("the leaf claim records source %q, want uid-1", got)
 			}
 		})
@@ -206,8 +206,8 @@ func TestTranslateKeepsTheDataSource(t *testing.T) {
 }
 
 func TestTranslateClaimRefuses(t *testing.T) {
-	leaf, err := Translate(mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{
-		DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c", Namespace: mirrortest.Ptr("victim")},
+	leaf, err := TranslateClaim(mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{
+		DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c", Namespace: mirrortest.PointerTo("victim")},
 	}), nil, mirrortest.Member)
 	var refusal *mirror.Refusal
 	if !errors.As(err, &refusal) || leaf != nil {
@@ -238,13 +238,13 @@ func TestGrowth(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.Storage(c.root)}})
-			leaf := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.Storage(c.leaf)}})
+			root := mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.StorageAmount(c.root)}})
+			leaf := mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.StorageAmount(c.leaf)}})
 			leaf.Status.Phase = c.phase
 			if c.capacity != "" {
-				leaf.Status.Capacity = mirrortest.Storage(c.capacity)
+				leaf.Status.Capacity = mirrortest.StorageAmount(c.capacity)
 			}
-			got, changes := Growth(root, leaf)
+			got, changes := LeafStorageRequest(root, leaf)
 			if changes != c.changes || got.Cmp(resource.MustParse(c.want)) != 0 {
 				t.Errorf("got %s, %v; want %s, %v", got.String(), changes, c.want, c.changes)
 			}
@@ -261,23 +261,23 @@ func resizing() corev1.PersistentVolumeClaimStatus {
 	return corev1.PersistentVolumeClaimStatus{
 		Phase:       corev1.ClaimBound,
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Capacity:    mirrortest.Storage("5Gi"),
+		Capacity:    mirrortest.StorageAmount("5Gi"),
 		Conditions: []corev1.PersistentVolumeClaimCondition{
 			claimCond(corev1.PersistentVolumeClaimResizing, ""),
 			claimCond(corev1.PersistentVolumeClaimUnused, "the member's"),
 			claimCond(corev1.PersistentVolumeClaimFileSystemResizePending, "waiting for a Pod"),
 		},
-		AllocatedResources: mirrortest.Storage("8Gi"),
+		AllocatedResources: mirrortest.StorageAmount("8Gi"),
 		AllocatedResourceStatuses: map[corev1.ResourceName]corev1.ClaimResourceStatus{
 			corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending,
 		},
-		CurrentVolumeAttributesClassName: mirrortest.Ptr("gold"),
+		CurrentVolumeAttributesClassName: mirrortest.PointerTo("gold"),
 	}
 }
 
 // asking returns the spec of a claim that requests the given size.
 func asking(size string) corev1.PersistentVolumeClaimSpec {
-	return corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.Storage(size)}}
+	return corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.StorageAmount(size)}}
 }
 
 func TestRootClaimStatus(t *testing.T) {
@@ -295,10 +295,10 @@ func TestRootClaimStatus(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			root, leaf := mirrortest.RootClaim(asking("8Gi")), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			root, leaf := mirrortest.NewRootClaim(asking("8Gi")), mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{})
 			leaf.Status = resizing()
 			root.Status.Phase, leaf.Status.Phase = c.root, c.leaf
-			if diff := cmp.Diff(c.want, TranslateStatus(root, leaf)); diff != "" {
+			if diff := cmp.Diff(c.want, TranslateClaimStatus(root, leaf)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -315,32 +315,32 @@ func TestClaimStatusCurrent(t *testing.T) {
 		"conditions in another order": {is: true, root: func(s *corev1.PersistentVolumeClaimStatus) {
 			s.Conditions[0], s.Conditions[2] = s.Conditions[2], s.Conditions[0]
 		}},
-		"the same amount in another notation": {is: true, root: func(s *corev1.PersistentVolumeClaimStatus) { s.Capacity = mirrortest.Storage("5120Mi") }},
+		"the same amount in another notation": {is: true, root: func(s *corev1.PersistentVolumeClaimStatus) { s.Capacity = mirrortest.StorageAmount("5120Mi") }},
 		"capacity and class that only the host's PV controller has set": {is: true, want: func(s *corev1.PersistentVolumeClaimStatus) {
 			s.Capacity, s.CurrentVolumeAttributesClassName = nil, nil
 		}},
-		"another capacity":    {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Capacity = mirrortest.Storage("8Gi") }},
+		"another capacity":    {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Capacity = mirrortest.StorageAmount("8Gi") }},
 		"a finished resize":   {want: func(s *corev1.PersistentVolumeClaimStatus) { s.AllocatedResourceStatuses = nil }},
 		"a missing condition": {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Conditions = s.Conditions[:1] }},
 		"another message":     {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Conditions[0].Message = "x" }},
 		"another attributes class": {want: func(s *corev1.PersistentVolumeClaimStatus) {
-			s.CurrentVolumeAttributesClassName = mirrortest.Ptr("silver")
+			s.CurrentVolumeAttributesClassName = mirrortest.PointerTo("silver")
 		}},
 		"a change to the attributes class": {want: func(s *corev1.PersistentVolumeClaimStatus) { s.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{} }},
 		"no status to mirror":              {want: func(s *corev1.PersistentVolumeClaimStatus) { *s = corev1.PersistentVolumeClaimStatus{} }},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			root, leaf := mirrortest.RootClaim(asking("8Gi")), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			root, leaf := mirrortest.NewRootClaim(asking("8Gi")), mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{})
 			root.Status, leaf.Status = resizing(), resizing()
-			want := TranslateStatus(root, leaf)
+			want := TranslateClaimStatus(root, leaf)
 			if c.root != nil {
 				c.root(&root.Status)
 			}
 			if c.want != nil {
 				c.want(&want)
 			}
-			if got := StatusCurrent(root, want); got != c.is {
+			if got := IsClaimStatusCurrent(root, want); got != c.is {
 				t.Errorf("got %v, want %v", got, c.is)
 			}
 		})
@@ -348,8 +348,8 @@ func TestClaimStatusCurrent(t *testing.T) {
 }
 
 func TestClaimStatusApply(t *testing.T) {
-	got := StatusApply(mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeClaimStatus{
-		Capacity:   mirrortest.Storage("5Gi"),
+	got := ClaimStatusApplyBody(mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeClaimStatus{
+		Capacity:   mirrortest.StorageAmount("5Gi"),
 		Conditions: []corev1.PersistentVolumeClaimCondition{claimCond(corev1.PersistentVolumeClaimResizing, "")},
 	})
 	want := map[string]any{
@@ -369,10 +369,10 @@ func TestClaimStatusApply(t *testing.T) {
 // As for Pods, quotas count the larger of a claim's requested and allocated capacities.
 func TestClaimStatusIsCapped(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	root, leaf := mirrortest.RootClaim(asking("1Gi")), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+	root, leaf := mirrortest.NewRootClaim(asking("1Gi")), mirrortest.NewRootClaim(corev1.PersistentVolumeClaimSpec{})
 	root.Status.Phase = corev1.ClaimBound
 	leaf.Status = corev1.PersistentVolumeClaimStatus{
-		Phase: corev1.ClaimBound, Capacity: mirrortest.Amounts("storage", "2Gi", "cpu", "1"), AllocatedResources: mirrortest.Amounts("storage", "4Ei", "cpu", "1"),
+		Phase: corev1.ClaimBound, Capacity: mirrortest.ResourceAmounts("storage", "2Gi", "cpu", "1"), AllocatedResources: mirrortest.ResourceAmounts("storage", "4Ei", "cpu", "1"),
 		AllocatedResourceStatuses: map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending},
 		ModifyVolumeStatus:        &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: long, Status: corev1.PersistentVolumeClaimModifyVolumeStatus(long)},
 	}
@@ -382,18 +382,18 @@ func TestClaimStatusIsCapped(t *testing.T) {
 	for _, kind := range volumeConditions {
 		leaf.Status.Conditions = append(leaf.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: kind, Status: "True", Reason: long, Message: long})
 	}
-	got := TranslateStatus(root, leaf)
-	if diff := cmp.Diff(mirrortest.Amounts("storage", "1Gi"), got.AllocatedResources); diff != "" {
+	got := TranslateClaimStatus(root, leaf)
+	if diff := cmp.Diff(mirrortest.ResourceAmounts("storage", "1Gi"), got.AllocatedResources); diff != "" {
 		t.Errorf("allocated -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(mirrortest.Amounts("storage", "2Gi"), got.Capacity); diff != "" {
+	if diff := cmp.Diff(mirrortest.ResourceAmounts("storage", "2Gi"), got.Capacity); diff != "" {
 		t.Errorf("capacity -want +got:\n%s", diff)
 	}
 	if len(got.AllocatedResourceStatuses) != 1 || got.Size() > podstatus.StatusLimit {
 		t.Errorf("%d resize states, %d bytes; want one state, and a size within the limit", len(got.AllocatedResourceStatuses), got.Size())
 	}
 	root.Status = got
-	if !StatusCurrent(root, got) {
+	if !IsClaimStatusCurrent(root, got) {
 		t.Error("the second result differs, so Xylem would write the status repeatedly")
 	}
 }
@@ -404,7 +404,7 @@ func TestClaimStatusOutOfRange(t *testing.T) {
 	root.Status.Phase, leaf.Status.Phase = corev1.ClaimBound, corev1.ClaimBound
 	leaf.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1e2000000001")}
 	leaf.Status.AllocatedResources = leaf.Status.Capacity
-	if status := TranslateStatus(root, leaf); len(status.Capacity) > 0 || len(status.AllocatedResources) > 0 {
+	if status := TranslateClaimStatus(root, leaf); len(status.Capacity) > 0 || len(status.AllocatedResources) > 0 {
 		t.Error("the status has quantities, want none")
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table lists the decision on every field of a claim's spec.
-var Table = fields.Table{
+// ClaimFieldTable lists the decision on every field of a claim's spec.
+var ClaimFieldTable = fields.Table{
 	Title:  "PersistentVolumeClaim spec (host to member)",
-	Root:   "spec",
-	Holder: reflect.TypeFor[corev1.PersistentVolumeClaimSpec](),
+	PathPrefix:   "spec",
+	StructType: reflect.TypeFor[corev1.PersistentVolumeClaimSpec](),
 	Fields: []fields.Field{
 		{Path: "accessModes", Decision: fields.Keep, Why: "never weakened: ReadWriteOncePod stays ReadWriteOncePod"},
 		{Path: "selector", Decision: fields.Keep, Why: "selects among the member's volumes; many provisioners reject a selector. Only the selector of a copy that `kubectl xylem move` creates is omitted, because it excludes the existing volumes of the host"},
@@ -29,13 +29,13 @@ var Table = fields.Table{
 	},
 }
 
-var claimShape = Table.Compile()
+var claimDecisions = ClaimFieldTable.CompileDecisions()
 
-// StatusTable lists the decision on every field of a leaf claim's status.
-var StatusTable = fields.Table{
+// ClaimStatusFieldTable lists the decision on every field of a leaf claim's status.
+var ClaimStatusFieldTable = fields.Table{
 	Title:  "PersistentVolumeClaim status (member to host)",
-	Root:   "status",
-	Holder: reflect.TypeFor[corev1.PersistentVolumeClaimStatus](),
+	PathPrefix:   "status",
+	StructType: reflect.TypeFor[corev1.PersistentVolumeClaimStatus](),
 	Fields: []fields.Field{
 		{Path: "phase", Decision: fields.Drop, Why: "the host's PV controller owns it"},
 		{Path: "accessModes", Decision: fields.Drop, Why: "the host's PV controller owns it"},
@@ -49,4 +49,4 @@ var StatusTable = fields.Table{
 	},
 }
 
-var claimStatusShape = StatusTable.Compile()
+var claimStatusDecisions = ClaimStatusFieldTable.CompileDecisions()

@@ -24,37 +24,37 @@ var volumeConditions = []corev1.PersistentVolumeClaimConditionType{
 	corev1.PersistentVolumeClaimVolumeModifyingVolume,
 }
 
-// TranslateStatus returns the part of a root's status that Xylem mirrors from the leaf claim,
+// TranslateClaimStatus returns the part of a root's status that Xylem mirrors from the leaf claim,
 // according to FIELDS.md. It is empty until both the leaf and the root are bound, because the
 // host's PV controller owns these fields until then.
-func TranslateStatus(root, leaf *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimStatus {
+func TranslateClaimStatus(root, leaf *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimStatus {
 	if leaf.Status.Phase != corev1.ClaimBound || root.Status.Phase != corev1.ClaimBound {
 		return corev1.PersistentVolumeClaimStatus{}
 	}
-	want := ownClaimStatus(leaf)
-	hostAttributesClasses(leaf, &want)
-	want.AllocatedResources = sanitize.Capped(want.AllocatedResources, root.Spec.Resources.Requests)
+	want := ownedClaimStatus(leaf)
+	useHostAttributesClasses(leaf, &want)
+	want.AllocatedResources = sanitize.CapToRequested(want.AllocatedResources, root.Spec.Resources.Requests)
 	return want
 }
 
-// ownClaimStatus returns the part of a root's status that Xylem owns.
-func ownClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimStatus {
+// ownedClaimStatus returns the part of a root's status that Xylem owns.
+func ownedClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimStatus {
 	own := *claim.Status.DeepCopy()
-	fields.Shaped(claimStatusShape, &own, StatusTable.Root)
+	fields.ApplyDecisions(claimStatusDecisions, &own, ClaimStatusFieldTable.PathPrefix)
 	own.Conditions = slices.DeleteFunc(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 		return !slices.Contains(volumeConditions, c.Type)
 	})
-	own.Conditions = sanitize.FirstOf(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) corev1.PersistentVolumeClaimConditionType { return c.Type })
-	storageOnly(&own)
-	sanitize.All(&own)
+	own.Conditions = sanitize.FirstPerKey(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) corev1.PersistentVolumeClaimConditionType { return c.Type })
+	keepStorageOnly(&own)
+	sanitize.MemberValue(&own)
 	return own
 }
 
-// StatusCurrent reports whether the fields that Xylem owns in the root's status equal want. A
+// IsClaimStatusCurrent reports whether the fields that Xylem owns in the root's status equal want. A
 // capacity or volume attributes class that want lacks belongs to the host's PV controller, which
 // sets both when it binds the claim.
-func StatusCurrent(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) bool {
-	has := ownClaimStatus(root)
+func IsClaimStatusCurrent(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) bool {
+	has := ownedClaimStatus(root)
 	if len(want.Capacity) == 0 {
 		has.Capacity = nil
 	}
@@ -70,19 +70,19 @@ func StatusCurrent(root *corev1.PersistentVolumeClaim, want corev1.PersistentVol
 	return equality.Semantic.DeepEqual(has, want)
 }
 
-// StatusApply returns the body of a server-side apply of want to the root's status. It contains
+// ClaimStatusApplyBody returns the body of a server-side apply of want to the root's status. It contains
 // the root's UID, and all fields that Xylem owns in the status, because an apply removes owned
 // fields that it omits.
-func StatusApply(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) *unstructured.Unstructured {
-	return fields.StatusApply("PersistentVolumeClaim", root, fields.ToMap(&want))
+func ClaimStatusApplyBody(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) *unstructured.Unstructured {
+	return fields.StatusApplyBody("PersistentVolumeClaim", root, fields.StatusToMap(&want))
 }
 
-// storageOnly removes resources other than storage from a claim's status, because claims have no
+// keepStorageOnly removes resources other than storage from a claim's status, because claims have no
 // others. It also removes quantities that are out of range.
-func storageOnly(status *corev1.PersistentVolumeClaimStatus) {
+func keepStorageOnly(status *corev1.PersistentVolumeClaimStatus) {
 	for _, list := range []corev1.ResourceList{status.Capacity, status.AllocatedResources} {
 		maps.DeleteFunc(list, func(name corev1.ResourceName, amount resource.Quantity) bool {
-			return name != corev1.ResourceStorage || !quantity.InRange(amount)
+			return name != corev1.ResourceStorage || !quantity.IsInRange(amount)
 		})
 	}
 	maps.DeleteFunc(status.AllocatedResourceStatuses, func(name corev1.ResourceName, _ corev1.ClaimResourceStatus) bool {

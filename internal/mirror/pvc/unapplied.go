@@ -13,16 +13,16 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Unapplied returns why Xylem cannot pass a changed VolumeAttributesClass, or a changed size, of a bound
+// UnappliedChanges returns why Xylem cannot pass a changed VolumeAttributesClass, or a changed size, of a bound
 // root to its leaf claim. Either is nil if there is no such problem. A rejection concerns the size if both
 // change, because root_pvc may not have tried to pass the class yet.
-func Unapplied(root, leaf *corev1.PersistentVolumeClaim) (class, size *mirror.Refusal) {
-	problem := report.ClaimProblem(root, v1alpha1.ClaimPlaced)
+func UnappliedChanges(root, leaf *corev1.PersistentVolumeClaim) (class, size *mirror.Refusal) {
+	problem := report.ClaimConditionProblem(root, v1alpha1.ClaimPlaced)
 	if problem == nil {
 		return nil, nil
 	}
-	changes := AttributesOf(root, leaf) == AttributesChange && ptr.Deref(root.Spec.VolumeAttributesClassName, "") != ""
-	_, grows := Growth(root, leaf)
+	changes := AttributesClassChangeOf(root, leaf) == AttributesChange && ptr.Deref(root.Spec.VolumeAttributesClassName, "") != ""
+	_, grows := LeafStorageRequest(root, leaf)
 	switch problem.Reason {
 	case v1alpha1.ReasonAttributesClassNotFound, v1alpha1.ReasonAttributesClassMismatch:
 		if changes {
@@ -48,8 +48,8 @@ func ShowUnmodified(root *corev1.PersistentVolumeClaim, status *corev1.Persisten
 		return
 	}
 	status.ModifyVolumeStatus.Status = corev1.PersistentVolumeClaimModifyVolumeInfeasible
-	show(root, status, corev1.PersistentVolumeClaimVolumeModifyVolumeError, problem.Reason, problem.Message)
-	show(root, status, corev1.PersistentVolumeClaimVolumeModifyingVolume, "", fmt.Sprintf("Modifying volume to %q failed. Waiting for retry.", class))
+	replaceCondition(root, status, corev1.PersistentVolumeClaimVolumeModifyVolumeError, problem.Reason, problem.Message)
+	replaceCondition(root, status, corev1.PersistentVolumeClaimVolumeModifyingVolume, "", fmt.Sprintf("Modifying volume to %q failed. Waiting for retry.", class))
 }
 
 // ShowUnexpanded shows in a root's new status that the volume does not get the root's size, as
@@ -57,12 +57,12 @@ func ShowUnmodified(root *corev1.PersistentVolumeClaim, status *corev1.Persisten
 func ShowUnexpanded(root *corev1.PersistentVolumeClaim, status *corev1.PersistentVolumeClaimStatus, problem *mirror.Refusal) {
 	status.AllocatedResources = corev1.ResourceList{corev1.ResourceStorage: root.Spec.Resources.Requests[corev1.ResourceStorage]}
 	status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: corev1.PersistentVolumeClaimControllerResizeInfeasible}
-	storageOnly(status) // the status cannot have a size that is out of range
-	show(root, status, corev1.PersistentVolumeClaimControllerResizeError, problem.Reason, "failed to expand pvc with "+problem.Message)
+	keepStorageOnly(status) // the status cannot have a size that is out of range
+	replaceCondition(root, status, corev1.PersistentVolumeClaimControllerResizeError, problem.Reason, "failed to expand pvc with "+problem.Message)
 }
 
-// show replaces a condition of a root's new status. Its times are those of the condition Placed.
-func show(root *corev1.PersistentVolumeClaim, status *corev1.PersistentVolumeClaimStatus, kind corev1.PersistentVolumeClaimConditionType, reason, message string) {
+// replaceCondition replaces a condition of a root's new status. Its times are those of the condition Placed.
+func replaceCondition(root *corev1.PersistentVolumeClaim, status *corev1.PersistentVolumeClaimStatus, kind corev1.PersistentVolumeClaimConditionType, reason, message string) {
 	condition := corev1.PersistentVolumeClaimCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message}
 	for _, c := range root.Status.Conditions {
 		if c.Type == v1alpha1.ClaimPlaced {
@@ -70,5 +70,5 @@ func show(root *corev1.PersistentVolumeClaim, status *corev1.PersistentVolumeCla
 		}
 	}
 	status.Conditions = append(slices.DeleteFunc(status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool { return c.Type == kind }), condition)
-	sanitize.All(status)
+	sanitize.MemberValue(status)
 }

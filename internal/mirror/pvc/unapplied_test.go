@@ -61,7 +61,7 @@ func TestUnappliedChanges(t *testing.T) {
 				root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: tc.reason, Message: "why", LastTransitionTime: since}}
 			}
 			var got corev1.PersistentVolumeClaimStatus
-			class, size := Unapplied(root, leaf)
+			class, size := UnappliedChanges(root, leaf)
 			if size != nil {
 				ShowUnexpanded(root, &got, size)
 			}

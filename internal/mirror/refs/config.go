@@ -12,54 +12,54 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// copyMeta returns the metadata of the copy of a ConfigMap or Secret, without its origin.
-func copyMeta(root metav1.ObjectMeta, copies mirror.Copies) metav1.ObjectMeta {
-	meta := fields.LeafMeta(root)
-	meta.Name = copies.Name(root.Name)
+// configCopyMeta returns the metadata of the copy of a ConfigMap or Secret, without its origin.
+func configCopyMeta(root metav1.ObjectMeta, copies mirror.ConfigCopies) metav1.ObjectMeta {
+	meta := fields.TranslateMetadata(root)
+	meta.Name = copies.NameOfCopy(root.Name)
 	return meta
 }
 
 // TranslateConfigMap returns the copy of a root ConfigMap, including its origin. The error, if any, is
 // a *Refusal.
-func TranslateConfigMap(root *corev1.ConfigMap, copies mirror.Copies) (*corev1.ConfigMap, error) {
+func TranslateConfigMap(root *corev1.ConfigMap, copies mirror.ConfigCopies) (*corev1.ConfigMap, error) {
 	root = root.DeepCopy()
 	leaf := &corev1.ConfigMap{
-		ObjectMeta: copyMeta(root.ObjectMeta, copies),
+		ObjectMeta: configCopyMeta(root.ObjectMeta, copies),
 		Immutable:  root.Immutable,
 		Data:       root.Data,
 		BinaryData: root.BinaryData,
 	}
-	mirror.OriginFor(copies.HostID, root).Stamp(leaf)
-	if mirror.TooLarge(leaf) {
-		return nil, tooLarge(KindConfigMap, root.Name)
+	mirror.OriginForRoot(copies.HostID, root).StampLeaf(leaf)
+	if mirror.IsLeafTooLarge(leaf) {
+		return nil, tooLargeRefusal(KindConfigMap, root.Name)
 	}
 	return leaf, nil
 }
 
-func tooLarge(kind, name string) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonReferenceTooLarge, "%s %q is not copied to members: its keys, values, labels and annotations would take more than %s of the manager's memory. Remove entries, or divide the object into several smaller ones",
-		kind, name, mirror.SizeLimitText)
+func tooLargeRefusal(kind, name string) *mirror.Refusal {
+	return mirror.NewRefusal(v1alpha1.ReasonReferenceTooLarge, "%s %q is not copied to members: its keys, values, labels and annotations would take more than %s of the manager's memory. Remove entries, or divide the object into several smaller ones",
+		kind, name, mirror.LeafSizeLimitText)
 }
 
 // TranslateSecret returns the copy of a root Secret, including its origin. The error, if any,
 // is a *Refusal. Credentials for the host's own API server stay in the host.
-func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret, error) {
+func TranslateSecret(root *corev1.Secret, copies mirror.ConfigCopies) (*corev1.Secret, error) {
 	switch root.Type { //nolint:exhaustive // all others are carried
 	case corev1.SecretTypeServiceAccountToken:
-		return nil, mirror.Refuse(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: it is a service account token, which only the host accepts. Remove the Secret from the Pod", root.Name)
+		return nil, mirror.NewRefusal(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: it is a service account token, which only the host accepts. Remove the Secret from the Pod", root.Name)
 	case corev1.SecretTypeBootstrapToken:
-		return nil, mirror.Refuse(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: it is a bootstrap token, with which nodes join the host. Remove the Secret from the Pod", root.Name)
+		return nil, mirror.NewRefusal(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: it is a bootstrap token, with which nodes join the host. Remove the Secret from the Pod", root.Name)
 	}
 	root = root.DeepCopy()
 	leaf := &corev1.Secret{
-		ObjectMeta: copyMeta(root.ObjectMeta, copies),
+		ObjectMeta: configCopyMeta(root.ObjectMeta, copies),
 		Immutable:  root.Immutable,
 		Data:       root.Data,
 		Type:       root.Type,
 	}
-	mirror.OriginFor(copies.HostID, root).Stamp(leaf)
-	if mirror.TooLarge(leaf) {
-		return nil, tooLarge(KindSecret, root.Name)
+	mirror.OriginForRoot(copies.HostID, root).StampLeaf(leaf)
+	if mirror.IsLeafTooLarge(leaf) {
+		return nil, tooLargeRefusal(KindSecret, root.Name)
 	}
 	return leaf, nil
 }
@@ -76,24 +76,24 @@ const (
 	ConfigImmutable ConfigDrift = "Immutable"
 )
 
-// ConfigMapDrift compares a reduced leaf ConfigMap with the translation of its root, in the fields
+// ConfigMapDriftOf compares a reduced leaf ConfigMap with the translation of its root, in the fields
 // that are visible to Pods.
-func ConfigMapDrift(want, leaf *corev1.ConfigMap) ConfigDrift {
+func ConfigMapDriftOf(want, leaf *corev1.ConfigMap) ConfigDrift {
 	same := equality.Semantic.DeepEqual(ReduceConfigMap(want).BinaryData, leaf.BinaryData)
-	return configDrift(same, want.Immutable, leaf.Immutable)
+	return configDriftOf(same, want.Immutable, leaf.Immutable)
 }
 
-// SecretDrift compares a reduced leaf Secret with the translation of its root, in the fields that
+// SecretDriftOf compares a reduced leaf Secret with the translation of its root, in the fields that
 // are visible to Pods. The type of a Secret is immutable.
-func SecretDrift(want, leaf *corev1.Secret) ConfigDrift {
+func SecretDriftOf(want, leaf *corev1.Secret) ConfigDrift {
 	reduced := ReduceSecret(want)
 	if !bytes.Equal(reduced.Data[typeDigest], leaf.Data[typeDigest]) {
 		return ConfigImmutable
 	}
-	return configDrift(equality.Semantic.DeepEqual(reduced.Data, leaf.Data), want.Immutable, leaf.Immutable)
+	return configDriftOf(equality.Semantic.DeepEqual(reduced.Data, leaf.Data), want.Immutable, leaf.Immutable)
 }
 
-func configDrift(same bool, want, has *bool) ConfigDrift {
+func configDriftOf(same bool, want, has *bool) ConfigDrift {
 	switch {
 	case same && isTrue(want) == isTrue(has):
 		return ConfigCurrent

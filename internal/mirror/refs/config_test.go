@@ -27,7 +27,7 @@ func configMeta() metav1.ObjectMeta {
 
 func leafConfigMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: "shop", Name: mirrortest.Copies.Name("settings"),
+		Namespace: "shop", Name: mirrortest.ConfigCopies.NameOfCopy("settings"),
 		Labels:      map[string]string{"app": "web", "xylem.io/host": mirrortest.HostID, "app.kubernetes.io/managed-by": "xylem"},
 		Annotations: map[string]string{"note": "kept", "xylem.io/root": "shop/settings", "xylem.io/root-uid": "config-uid"},
 	}
@@ -35,16 +35,16 @@ func leafConfigMeta() metav1.ObjectMeta {
 
 func TestTranslateConfigMap(t *testing.T) {
 	root := &corev1.ConfigMap{
-		ObjectMeta: configMeta(), Immutable: mirrortest.Ptr(true),
+		ObjectMeta: configMeta(), Immutable: mirrortest.PointerTo(true),
 		Data: map[string]string{"a": "b"}, BinaryData: map[string][]byte{"c": {1}},
 	}
 	before := root.DeepCopy()
-	got, err := TranslateConfigMap(root, mirrortest.Copies)
+	got, err := TranslateConfigMap(root, mirrortest.ConfigCopies)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &corev1.ConfigMap{
-		ObjectMeta: leafConfigMeta(), Immutable: mirrortest.Ptr(true),
+		ObjectMeta: leafConfigMeta(), Immutable: mirrortest.PointerTo(true),
 		Data: map[string]string{"a": "b"}, BinaryData: map[string][]byte{"c": {1}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -72,7 +72,7 @@ func TestTranslateSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.Secret{ObjectMeta: configMeta(), Type: c.secretType, Data: map[string][]byte{"k": {1}}}
 			before := root.DeepCopy()
-			got, err := TranslateSecret(root, mirrortest.Copies)
+			got, err := TranslateSecret(root, mirrortest.ConfigCopies)
 			if c.refused {
 				var refusal *mirror.Refusal
 				if !errors.As(err, &refusal) || refusal.Reason != v1alpha1.ReasonSecretUnsupported || got != nil {
@@ -98,8 +98,8 @@ func TestConfigDrift(t *testing.T) {
 		drift      ConfigDrift
 	}{
 		"equal":                   {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{Data: map[string]string{"a": "b"}}, ConfigCurrent},
-		"immutable and equal":     {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigCurrent},
-		"nil data and empty data": {corev1.ConfigMap{Data: map[string]string{}, Immutable: mirrortest.Ptr(false)}, corev1.ConfigMap{}, ConfigCurrent},
+		"immutable and equal":     {corev1.ConfigMap{Immutable: mirrortest.PointerTo(true)}, corev1.ConfigMap{Immutable: mirrortest.PointerTo(true)}, ConfigCurrent},
+		"nil data and empty data": {corev1.ConfigMap{Data: map[string]string{}, Immutable: mirrortest.PointerTo(false)}, corev1.ConfigMap{}, ConfigCurrent},
 		"other labels, which are not visible to Pods": {corev1.ConfigMap{ObjectMeta: configMeta()}, corev1.ConfigMap{}, ConfigCurrent},
 		"the same value in data and in binary data":   {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{BinaryData: map[string][]byte{"a": []byte("b")}}, ConfigChanged},
 		"another split between key and value":         {corev1.ConfigMap{Data: map[string]string{"a": "bc"}}, corev1.ConfigMap{Data: map[string]string{"ab": "c"}}, ConfigChanged},
@@ -107,13 +107,13 @@ func TestConfigDrift(t *testing.T) {
 		"a key that the root lacks":                   {corev1.ConfigMap{}, corev1.ConfigMap{Data: map[string]string{"a": ""}}, ConfigChanged},
 		"other data":                                  {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{}, ConfigChanged},
 		"other binary data":                           {corev1.ConfigMap{BinaryData: map[string][]byte{"a": {1}}}, corev1.ConfigMap{}, ConfigChanged},
-		"the root became immutable":                   {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{}, ConfigChanged},
-		"other data, and the copy is immutable":       {corev1.ConfigMap{Data: map[string]string{"a": "b"}, Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
-		"an immutable copy of a mutable root":         {corev1.ConfigMap{}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
+		"the root became immutable":                   {corev1.ConfigMap{Immutable: mirrortest.PointerTo(true)}, corev1.ConfigMap{}, ConfigChanged},
+		"other data, and the copy is immutable":       {corev1.ConfigMap{Data: map[string]string{"a": "b"}, Immutable: mirrortest.PointerTo(true)}, corev1.ConfigMap{Immutable: mirrortest.PointerTo(true)}, ConfigImmutable},
+		"an immutable copy of a mutable root":         {corev1.ConfigMap{}, corev1.ConfigMap{Immutable: mirrortest.PointerTo(true)}, ConfigImmutable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := ConfigMapDrift(&c.want, ReduceConfigMap(&c.leaf)); got != c.drift {
+			if got := ConfigMapDriftOf(&c.want, ReduceConfigMap(&c.leaf)); got != c.drift {
 				t.Errorf("got %s, want %s", got, c.drift)
 			}
 		})
@@ -123,7 +123,7 @@ func TestConfigDrift(t *testing.T) {
 	changed.Data["a"][0] = 2
 	retyped.Type = corev1.SecretTypeTLS
 	for want, other := range map[ConfigDrift]*corev1.Secret{ConfigCurrent: opaque, ConfigChanged: changed, ConfigImmutable: retyped} {
-		if got := SecretDrift(other, ReduceSecret(opaque)); got != want {
+		if got := SecretDriftOf(other, ReduceSecret(opaque)); got != want {
 			t.Errorf("Secret: got %s, want %s", got, want)
 		}
 	}
@@ -140,13 +140,13 @@ func TestReduce(t *testing.T) {
 	for i := range 100_000 {
 		keys[strconv.Itoa(i)] = ""
 	}
-	cm := ReduceConfigMap(&corev1.ConfigMap{ObjectMeta: meta, Data: keys, BinaryData: map[string][]byte{"a": []byte(large)}, Immutable: mirrortest.Ptr(true)})
-	secret := ReduceSecret(&corev1.Secret{ObjectMeta: meta, Type: corev1.SecretType(large), Data: map[string][]byte{"a": []byte(large)}, Immutable: mirrortest.Ptr(true)})
+	cm := ReduceConfigMap(&corev1.ConfigMap{ObjectMeta: meta, Data: keys, BinaryData: map[string][]byte{"a": []byte(large)}, Immutable: mirrortest.PointerTo(true)})
+	secret := ReduceSecret(&corev1.Secret{ObjectMeta: meta, Type: corev1.SecretType(large), Data: map[string][]byte{"a": []byte(large)}, Immutable: mirrortest.PointerTo(true)})
 	for name, reduced := range map[string]metav1.Object{"ConfigMap": cm, "Secret": secret} {
-		if size := weigh.Object(reduced); size > 4<<10 {
+		if size := weigh.WeighObject(reduced); size > 4<<10 {
 			t.Errorf("the reduced %s takes %d bytes, want at most 4 KiB", name, size)
 		}
-		if origin, ours := mirror.OriginIn(mirrortest.HostID, reduced); !ours || origin.UID != "config-uid" || origin.Root.Name != "settings" {
+		if origin, ours := mirror.LeafOriginFromHost(mirrortest.HostID, reduced); !ours || origin.UID != "config-uid" || origin.Root.Name != "settings" {
 			t.Errorf("the reduced %s has origin %v", name, origin)
 		}
 		if reduced.GetUID() != "leaf-uid" || reduced.GetResourceVersion() != "8" || reduced.GetDeletionTimestamp() == nil {
@@ -184,8 +184,8 @@ func TestTooLarge(t *testing.T) {
 			for key, value := range c.data {
 				bytes[key] = []byte(value)
 			}
-			_, ofConfigMap := TranslateConfigMap(&corev1.ConfigMap{ObjectMeta: c.meta, Data: c.data}, mirrortest.Copies)
-			_, ofSecret := TranslateSecret(&corev1.Secret{ObjectMeta: c.meta, Data: bytes}, mirrortest.Copies)
+			_, ofConfigMap := TranslateConfigMap(&corev1.ConfigMap{ObjectMeta: c.meta, Data: c.data}, mirrortest.ConfigCopies)
+			_, ofSecret := TranslateSecret(&corev1.Secret{ObjectMeta: c.meta, Data: bytes}, mirrortest.ConfigCopies)
 			for _, err := range []error{ofConfigMap, ofSecret} {
 				var refusal *mirror.Refusal
 				if refused := errors.As(err, &refusal) && refusal.Reason == v1alpha1.ReasonReferenceTooLarge; refused != c.refused || !refused && err != nil {

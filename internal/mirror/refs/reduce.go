@@ -26,8 +26,8 @@ const (
 // Do not compute a patch from it.
 func ReduceConfigMap(leaf *corev1.ConfigMap) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: reducedMeta(leaf.ObjectMeta), Immutable: leaf.Immutable,
-		BinaryData: map[string][]byte{dataDigest: digest(leaf.Data, leaf.BinaryData)},
+		ObjectMeta: reduceMetadata(leaf.ObjectMeta), Immutable: leaf.Immutable,
+		BinaryData: map[string][]byte{dataDigest: contentDigest(leaf.Data, leaf.BinaryData)},
 	}
 }
 
@@ -36,22 +36,22 @@ func ReduceConfigMap(leaf *corev1.ConfigMap) *corev1.ConfigMap {
 func ReduceSecret(leaf *corev1.Secret) *corev1.Secret {
 	sum := sha256.Sum256([]byte(leaf.Type))
 	return &corev1.Secret{
-		ObjectMeta: reducedMeta(leaf.ObjectMeta), Immutable: leaf.Immutable,
-		Data: map[string][]byte{dataDigest: digest(nil, leaf.Data), typeDigest: sum[:]},
+		ObjectMeta: reduceMetadata(leaf.ObjectMeta), Immutable: leaf.Immutable,
+		Data: map[string][]byte{dataDigest: contentDigest(nil, leaf.Data), typeDigest: sum[:]},
 	}
 }
 
-// reducedMeta keeps the fields that identify a copy and its root.
-func reducedMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {
+// reduceMetadata keeps the fields that identify a copy and its root.
+func reduceMetadata(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
 		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
-		Labels: stamp(meta.Labels), Annotations: stamp(meta.Annotations),
+		Labels: stampKeysOf(meta.Labels), Annotations: stampKeysOf(meta.Annotations),
 	}
 }
 
-// stamp keeps the labels or annotations that belong to a copy's stamp.
-func stamp(from map[string]string) map[string]string {
+// stampKeysOf keeps the labels or annotations that belong to a copy's stamp.
+func stampKeysOf(from map[string]string) map[string]string {
 	to := map[string]string{}
 	for _, key := range []string{v1alpha1.LabelHost, v1alpha1.LabelManagedBy, v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID} {
 		if value, has := from[key]; has {
@@ -61,17 +61,17 @@ func stamp(from map[string]string) map[string]string {
 	return to
 }
 
-// digest returns a digest of a ConfigMap's or Secret's contents. Equal contents have equal digests.
-func digest(text map[string]string, binary map[string][]byte) []byte {
+// contentDigest returns a digest of a ConfigMap's or Secret's contents. Equal contents have equal digests.
+func contentDigest(text map[string]string, binary map[string][]byte) []byte {
 	h := sha256.New()
-	write(h, text)
-	write(h, binary)
+	writeEntries(h, text)
+	writeEntries(h, binary)
 	return h.Sum(nil)
 }
 
-// write writes the entries in the order of their keys. Lengths precede all parts, so different entries
+// writeEntries writes the entries in the order of their keys. Lengths precede all parts, so different entries
 // cannot look the same.
-func write[V string | []byte](to hash.Hash, entries map[string]V) {
+func writeEntries[V string | []byte](to hash.Hash, entries map[string]V) {
 	length := func(n int) { _, _ = to.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) } //nolint:gosec // never negative
 	length(len(entries))
 	for _, key := range slices.Sorted(maps.Keys(entries)) {

@@ -26,49 +26,49 @@ type Reference struct {
 	Optional bool
 }
 
-// Limit is the maximum number of ConfigMaps and Secrets, and of claims, of a Pod that Xylem pushes.
+// ReferenceLimit is the maximum number of ConfigMaps and Secrets, and of claims, of a Pod that Xylem pushes.
 // Without a limit, a tenant's few Pods would occupy all workers of a member's controllers.
-const Limit = 500
+const ReferenceLimit = 500
 
-// Of returns the ConfigMaps and Secrets that a root Pod's leaf needs, each once, sorted by kind and
+// ReferencesOfPod returns the ConfigMaps and Secrets that a root Pod's leaf needs, each once, sorted by kind and
 // name. An object is optional only if every reference to it is optional. It skips references that
 // translation drops, and kube-root-ca.crt, which every member has.
-func Of(pod *corev1.Pod) []Reference {
-	all, _ := upTo(math.MaxInt, pod)
+func ReferencesOfPod(pod *corev1.Pod) []Reference {
+	all, _ := referencesUpTo(math.MaxInt, pod)
 	return all
 }
 
-// Bounded is Of for a Pod that may have any number of references. It returns false if their number
+// BoundedReferencesOf is Of for a Pod that may have any number of references. It returns false if their number
 // exceeds Limit. Then Xylem follows none of them.
-func Bounded(pod *corev1.Pod) ([]Reference, bool) { return upTo(Limit, pod) }
+func BoundedReferencesOf(pod *corev1.Pod) ([]Reference, bool) { return referencesUpTo(ReferenceLimit, pod) }
 
-func upTo(limit int, pod *corev1.Pod) ([]Reference, bool) {
-	r := references{}
+func referencesUpTo(limit int, pod *corev1.Pod) ([]Reference, bool) {
+	r := referenceSet{}
 	visitReferences(&pod.Spec, func(kind string, name *string, optional bool) {
 		if len(r) > limit {
 			return
 		}
 		key := [2]string{kind, *name}
 		known, ok := r[key]
-		if ok || followed(kind, *name) {
+		if ok || isReferenceFollowed(kind, *name) {
 			r[key] = optional && (known || !ok)
 		}
 	})
 	if len(r) > limit {
 		return nil, false
 	}
-	return r.sorted(), true
+	return r.sortedReferences(), true
 }
 
-// TooMany reports whether a Pod has so many references to ConfigMaps and Secrets, or so many claims,
+// HasTooManyReferences reports whether a Pod has so many references to ConfigMaps and Secrets, or so many claims,
 // that Xylem does not push it.
-func TooMany(pod *corev1.Pod) bool {
-	_, bounded := Bounded(pod)
-	return !bounded || len(podspec.ClaimNames(pod)) > Limit
+func HasTooManyReferences(pod *corev1.Pod) bool {
+	_, bounded := BoundedReferencesOf(pod)
+	return !bounded || len(podspec.ClaimNamesOfPod(pod)) > ReferenceLimit
 }
 
-// Find returns a Pod's reference to an object, and whether it has one. It is faster than Of.
-func Find(pod *corev1.Pod, kind, name string) (Reference, bool) {
+// FindReference returns a Pod's reference to an object, and whether it has one. It is faster than Of.
+func FindReference(pod *corev1.Pod, kind, name string) (Reference, bool) {
 	found := Reference{Kind: kind, Name: name, Optional: true}
 	has := false
 	visitReferences(&pod.Spec, func(k string, n *string, optional bool) {
@@ -76,45 +76,45 @@ func Find(pod *corev1.Pod, kind, name string) (Reference, bool) {
 			has, found.Optional = true, found.Optional && optional
 		}
 	})
-	return found, has && followed(kind, name)
+	return found, has && isReferenceFollowed(kind, name)
 }
 
-// references maps the kind and name of an object to whether it is optional.
-type references map[[2]string]bool
+// referenceSet maps the kind and name of an object to whether it is optional.
+type referenceSet map[[2]string]bool
 
-// visitor receives a pointer to the name of each reference.
-type visitor func(kind string, name *string, optional bool)
+// referenceVisitor receives a pointer to the name of each reference.
+type referenceVisitor func(kind string, name *string, optional bool)
 
-// followed reports whether Xylem follows a reference. It skips invalid names, because they do not delay
+// isReferenceFollowed reports whether Xylem follows a reference. It skips invalid names, because they do not delay
 // the Pod: Xylem never looks them up, and the member's kubelet reports them. It also skips
 // kube-root-ca.crt.
-func followed(kind, name string) bool {
+func isReferenceFollowed(kind, name string) bool {
 	return (kind != KindConfigMap || name != podspec.RootCAConfigMap) && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
 // visitReferences visits the names in all of a Pod's references to ConfigMaps and Secrets.
-func visitReferences(spec *corev1.PodSpec, visit visitor) {
+func visitReferences(spec *corev1.PodSpec, visit referenceVisitor) {
 	for i := range spec.ImagePullSecrets {
 		// If a Secret is missing, the kubelet tries to pull the images without it.
 		visit(KindSecret, &spec.ImagePullSecrets[i].Name, true)
 	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
-			visitContainer(&containers[i], visit)
+			visitContainerReferences(&containers[i], visit)
 		}
 	}
 	for i := range spec.EphemeralContainers {
 		// Ephemeral containers are added later, and do not delay the Pod.
-		visitContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), func(kind string, name *string, _ bool) { visit(kind, name, true) })
+		visitContainerReferences((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), func(kind string, name *string, _ bool) { visit(kind, name, true) })
 	}
 	for i := range spec.Volumes {
 		if !podspec.IsTokenVolume(spec.Volumes[i]) {
-			visitVolume(&spec.Volumes[i].VolumeSource, visit)
+			visitVolumeReferences(&spec.Volumes[i].VolumeSource, visit)
 		}
 	}
 }
 
-func visitContainer(c *corev1.Container, visit visitor) {
+func visitContainerReferences(c *corev1.Container, visit referenceVisitor) {
 	for i := range c.EnvFrom {
 		if ref := c.EnvFrom[i].ConfigMapRef; ref != nil {
 			visit(KindConfigMap, &ref.Name, isTrue(ref.Optional))
@@ -137,7 +137,7 @@ func visitContainer(c *corev1.Container, visit visitor) {
 	}
 }
 
-func visitVolume(v *corev1.VolumeSource, visit visitor) {
+func visitVolumeReferences(v *corev1.VolumeSource, visit referenceVisitor) {
 	switch {
 	case v.ConfigMap != nil:
 		visit(KindConfigMap, &v.ConfigMap.Name, isTrue(v.ConfigMap.Optional))
@@ -158,7 +158,7 @@ func visitVolume(v *corev1.VolumeSource, visit visitor) {
 	}
 }
 
-func (r references) sorted() []Reference {
+func (r referenceSet) sortedReferences() []Reference {
 	refs := make([]Reference, 0, len(r))
 	for key, optional := range r {
 		refs = append(refs, Reference{Kind: key[0], Name: key[1], Optional: optional})
@@ -171,12 +171,12 @@ func (r references) sorted() []Reference {
 
 func isTrue(p *bool) bool { return p != nil && *p }
 
-// PointAt makes a translated Pod refer to the copies of the objects that its root refers to. So
+// PointAtCopies makes a translated Pod refer to the copies of the objects that its root refers to. So
 // the Pod never refers to a ConfigMap or Secret in the member, except kube-root-ca.crt.
-func PointAt(copies mirror.Copies, leaf *corev1.Pod) {
+func PointAtCopies(copies mirror.ConfigCopies, leaf *corev1.Pod) {
 	visitReferences(&leaf.Spec, func(kind string, name *string, _ bool) {
-		if followed(kind, *name) {
-			*name = copies.Name(*name)
+		if isReferenceFollowed(kind, *name) {
+			*name = copies.NameOfCopy(*name)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func TestReferences(t *testing.T) {
 		"none": {
 			spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "A", Value: "b"}, env(corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{}})}}},
-				Volumes:    []corev1.Volume{mirrortest.ClaimVolume("data", "disk"), mirrortest.TokenVolume("kube-api-access-x")},
+				Volumes:    []corev1.Volume{mirrortest.NewClaimVolume("data", "disk"), mirrortest.NewTokenVolume("kube-api-access-x")},
 			},
 			want: []Reference{},
 		},
@@ -28,10 +28,10 @@ func TestReferences(t *testing.T) {
 			spec: corev1.PodSpec{
 				InitContainers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{
 					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("c1")}},
-					{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref("s1"), Optional: mirrortest.Ptr(true)}},
+					{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref("s1"), Optional: mirrortest.PointerTo(true)}},
 				}}},
 				Containers: []corev1.Container{{Env: []corev1.EnvVar{
-					env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref("c2"), Optional: mirrortest.Ptr(true)}}),
+					env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref("c2"), Optional: mirrortest.PointerTo(true)}}),
 					env(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref("s2")}}),
 				}}},
 			},
@@ -40,8 +40,8 @@ func TestReferences(t *testing.T) {
 		"volumes": {
 			spec: corev1.PodSpec{Volumes: []corev1.Volume{
 				{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref("c")}}},
-				{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", Optional: mirrortest.Ptr(true)}}},
-				{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: mirrortest.Ptr(ref("chap"))}}},
+				{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", Optional: mirrortest.PointerTo(true)}}},
+				{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: mirrortest.PointerTo(ref("chap"))}}},
 				{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 					{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: ref("pc")}},
 					{Secret: &corev1.SecretProjection{LocalObjectReference: ref("ps")}},
@@ -59,10 +59,10 @@ func TestReferences(t *testing.T) {
 		"required in one place, optional in another": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{
 				{EnvFrom: []corev1.EnvFromSource{
-					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("a"), Optional: mirrortest.Ptr(true)}},
+					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("a"), Optional: mirrortest.PointerTo(true)}},
 					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("a")}},
 					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("b")}},
-					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("b"), Optional: mirrortest.Ptr(true)}},
+					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("b"), Optional: mirrortest.PointerTo(true)}},
 				}},
 			}},
 			want: []Reference{{"ConfigMap", "a", false}, {"ConfigMap", "b", false}},
@@ -76,16 +76,16 @@ func TestReferences(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Of(mirrortest.RootPod(c.spec))); diff != "" {
+			if diff := cmp.Diff(c.want, ReferencesOfPod(mirrortest.NewRootPod(c.spec))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			for _, want := range c.want {
-				if got, found := Find(mirrortest.RootPod(c.spec), want.Kind, want.Name); !found || got != want {
+				if got, found := FindReference(mirrortest.NewRootPod(c.spec), want.Kind, want.Name); !found || got != want {
 					t.Errorf("Find returns %v, %t; want %v", got, found, want)
 				}
 			}
 			for _, name := range []string{"kube-root-ca.crt", "absent", ""} {
-				if got, found := Find(mirrortest.RootPod(c.spec), KindConfigMap, name); found {
+				if got, found := FindReference(mirrortest.NewRootPod(c.spec), KindConfigMap, name); found {
 					t.Errorf("Find returns %v, want none", got)
 				}
 			}
@@ -100,40 +100,40 @@ func TestBounded(t *testing.T) {
 		for i := range n {
 			c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name(i)}}})
 		}
-		return mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{c}})
+		return mirrortest.NewRootPod(corev1.PodSpec{Containers: []corev1.Container{c}})
 	}
 	claims := corev1.PodSpec{}
-	for i := range Limit + 1 {
-		claims.Volumes = append(claims.Volumes, mirrortest.ClaimVolume(strconv.Itoa(i), strconv.Itoa(i)))
+	for i := range ReferenceLimit + 1 {
+		claims.Volumes = append(claims.Volumes, mirrortest.NewClaimVolume(strconv.Itoa(i), strconv.Itoa(i)))
 	}
 	for name, c := range map[string]struct {
 		pod     *corev1.Pod
 		want    int
 		tooMany bool
 	}{
-		"as many as allowed":  {pod(Limit, strconv.Itoa), Limit, false},
-		"one more":            {pod(Limit+1, strconv.Itoa), 0, true},
+		"as many as allowed":  {pod(ReferenceLimit, strconv.Itoa), ReferenceLimit, false},
+		"one more":            {pod(ReferenceLimit+1, strconv.Itoa), 0, true},
 		"very many":           {pod(50_000, strconv.Itoa), 0, true},
 		"the same many times": {pod(50_000, func(int) string { return "a" }), 1, false},
-		"one claim more":      {mirrortest.RootPod(claims), 0, true},
+		"one claim more":      {mirrortest.NewRootPod(claims), 0, true},
 		"many invalid names":  {pod(1000, func(i int) string { return "-" + strconv.Itoa(i) }), 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, _ := Bounded(c.pod); len(got) != c.want || TooMany(c.pod) != c.tooMany {
-				t.Errorf("%d references, too many: %t; want %d, %t", len(got), TooMany(c.pod), c.want, c.tooMany)
+			if got, _ := BoundedReferencesOf(c.pod); len(got) != c.want || HasTooManyReferences(c.pod) != c.tooMany {
+				t.Errorf("%d references, too many: %t; want %d, %t", len(got), HasTooManyReferences(c.pod), c.want, c.tooMany)
 			}
 		})
 	}
 }
 
-// PointAt renames each reference in place, and changes nothing else.
+// PointAtCopies renames each reference in place, and changes nothing else.
 func TestPointAt(t *testing.T) {
 	ref := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
 	spec := func(name func(string) string) corev1.PodSpec {
 		container := corev1.Container{
 			EnvFrom: []corev1.EnvFromSource{
 				{Prefix: "P_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref(name("a"))}},
-				{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref(name("b")), Optional: mirrortest.Ptr(true)}},
+				{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref(name("b")), Optional: mirrortest.PointerTo(true)}},
 			},
 			Env: []corev1.EnvVar{
 				{Name: "plain", Value: "a"},
@@ -163,8 +163,8 @@ func TestPointAt(t *testing.T) {
 		return *s.DeepCopy()
 	}
 	leaf := &corev1.Pod{Spec: spec(func(name string) string { return name })}
-	PointAt(mirrortest.Copies, leaf)
-	if diff := cmp.Diff(spec(mirrortest.Copies.Name), leaf.Spec); diff != "" {
+	PointAtCopies(mirrortest.ConfigCopies, leaf)
+	if diff := cmp.Diff(spec(mirrortest.ConfigCopies.NameOfCopy), leaf.Spec); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

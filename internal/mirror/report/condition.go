@@ -14,63 +14,63 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// ClaimCondition returns the body of a server-side apply that reports a problem as a condition of a
+// ClaimProblemApplyBody returns the body of a server-side apply that reports a problem as a condition of a
 // root claim, or that removes the condition if problem is nil. It returns nil if the claim's
-// condition is current. See ClaimStatement for the transition time.
-func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
+// condition is current. See ClaimConditionApplyBody for the transition time.
+func ClaimProblemApplyBody(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
 	if problem != nil {
-		return ClaimStatement(root, kind, corev1.ConditionFalse, problem.Reason, problem.Message, now)
+		return ClaimConditionApplyBody(root, kind, corev1.ConditionFalse, problem.Reason, problem.Message, now)
 	}
-	if claimCondition(root, kind) == nil {
+	if findClaimCondition(root, kind) == nil {
 		return nil
 	}
-	return fields.StatusApply("PersistentVolumeClaim", root, map[string]any{})
+	return fields.StatusApplyBody("PersistentVolumeClaim", root, map[string]any{})
 }
 
-// PlacedCondition is ClaimCondition for the Placed condition. It also records the member that the
+// PlacedApplyBody is ClaimProblemApplyBody for the Placed condition. It also records the member that the
 // condition refers to.
-func PlacedCondition(root *corev1.PersistentVolumeClaim, by mirror.Reporter, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
-	shown := ClaimCondition(root, v1alpha1.ClaimPlaced, problem, now)
+func PlacedApplyBody(root *corev1.PersistentVolumeClaim, by mirror.Reporter, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
+	shown := ClaimProblemApplyBody(root, v1alpha1.ClaimPlaced, problem, now)
 	switch {
 	case problem == nil:
 		return shown
 	case shown != nil:
-		return by.Stamp(shown)
-	case mirror.ReporterOf(root) == by:
+		return by.StampReporter(shown)
+	case mirror.ReporterOfRoot(root) == by:
 		return nil
 	}
-	return by.Stamp(claimStatus(root, *claimCondition(root, v1alpha1.ClaimPlaced)))
+	return by.StampReporter(claimConditionBody(root, *findClaimCondition(root, v1alpha1.ClaimPlaced)))
 }
 
-// ClaimStatement returns the body of a server-side apply of a root claim's condition, or nil if the
+// ClaimConditionApplyBody returns the body of a server-side apply of a root claim's condition, or nil if the
 // condition is current. The transition time changes only if the status changes or the claim waits
 // for something else, so another problem of the same kind does not restart a member's timeout.
-func ClaimStatement(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
-	has := claimCondition(root, kind)
+func ClaimConditionApplyBody(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
+	has := findClaimCondition(root, kind)
 	if has != nil && has.Status == status && has.Reason == reason && has.Message == message {
 		return nil
 	}
-	if has == nil || has.Status != status || waitsFor(has.Reason) != waitsFor(reason) {
+	if has == nil || has.Status != status || conditionWaitsFor(has.Reason) != conditionWaitsFor(reason) {
 		has = &corev1.PersistentVolumeClaimCondition{LastTransitionTime: metav1.NewTime(now)}
 	}
-	return claimStatus(root, corev1.PersistentVolumeClaimCondition{
+	return claimConditionBody(root, corev1.PersistentVolumeClaimCondition{
 		Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: has.LastTransitionTime,
 	})
 }
 
-func claimStatus(root *corev1.PersistentVolumeClaim, c corev1.PersistentVolumeClaimCondition) *unstructured.Unstructured {
+func claimConditionBody(root *corev1.PersistentVolumeClaim, c corev1.PersistentVolumeClaimCondition) *unstructured.Unstructured {
 	since := c.LastTransitionTime.UTC().Format(time.RFC3339)
-	return fields.StatusApply("PersistentVolumeClaim", root, map[string]any{"conditions": []any{map[string]any{
+	return fields.StatusApplyBody("PersistentVolumeClaim", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(c.Type), "status": string(c.Status), "reason": c.Reason, "message": c.Message,
 		"lastProbeTime": since, "lastTransitionTime": since, // kubectl prints both
 	}}})
 }
 
-// waitsFor returns what a condition with the given reason waits for: a member that fails the claim,
+// conditionWaitsFor returns what a condition with the given reason waits for: a member that fails the claim,
 // an away member, or nothing.
-func waitsFor(reason string) string {
+func conditionWaitsFor(reason string) string {
 	switch {
-	case FailsClaim(reason):
+	case ReasonFailsClaim(reason):
 		return "a member that fails"
 	case reason == v1alpha1.ReasonMemberAway:
 		return reason
@@ -78,8 +78,8 @@ func waitsFor(reason string) string {
 	return ""
 }
 
-// claimCondition returns a claim's condition of the given type, or nil.
-func claimCondition(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *corev1.PersistentVolumeClaimCondition {
+// findClaimCondition returns a claim's condition of the given type, or nil.
+func findClaimCondition(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *corev1.PersistentVolumeClaimCondition {
 	for i := range claim.Status.Conditions {
 		if claim.Status.Conditions[i].Type == kind {
 			return &claim.Status.Conditions[i]
@@ -88,26 +88,26 @@ func claimCondition(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentV
 	return nil
 }
 
-// ClaimProblem returns the problem that a False condition of a claim reports, or nil.
-func ClaimProblem(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *mirror.Refusal {
-	if c := claimCondition(claim, kind); c != nil && c.Status == corev1.ConditionFalse {
+// ClaimConditionProblem returns the problem that a False condition of a claim reports, or nil.
+func ClaimConditionProblem(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *mirror.Refusal {
+	if c := findClaimCondition(claim, kind); c != nil && c.Status == corev1.ConditionFalse {
 		return &mirror.Refusal{Reason: c.Reason, Message: c.Message}
 	}
 	return nil
 }
 
-// PromiseKept reports whether a claim's condition shows that its promise has a disk.
-func PromiseKept(claim *corev1.PersistentVolumeClaim) bool {
-	c := claimCondition(claim, v1alpha1.ClaimPromise)
+// PromiseHasDisk reports whether a claim's condition shows that its promise has a disk.
+func PromiseHasDisk(claim *corev1.PersistentVolumeClaim) bool {
+	c := findClaimCondition(claim, v1alpha1.ClaimPromise)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// PushedCondition returns the body of a server-side apply of a root Pod's Pushed condition. If the
+// PushedApplyBody returns the body of a server-side apply of a root Pod's Pushed condition. If the
 // condition is True, the body also has the UID of the running leaf. Otherwise, it replaces the UID in
 // the annotation: a user may own the annotation, since they created the Pod from an earlier manifest or
 // omitted the annotation in a PUT, and then the API server would not remove it.
-func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string, leaf types.UID, now time.Time) *unstructured.Unstructured {
-	pushed := by.Stamp(fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
+func PushedApplyBody(root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string, leaf types.UID, now time.Time) *unstructured.Unstructured {
+	pushed := by.StampReporter(fields.StatusApplyBody("Pod", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(v1alpha1.PodPushed), "status": string(status), "reason": reason, "message": message,
 		"lastTransitionTime": now.UTC().Format(time.RFC3339),
 	}}}))
@@ -119,32 +119,32 @@ func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.Conditi
 	return pushed
 }
 
-// PodCondition returns the body of a server-side apply of one condition of a root Pod.
-func PodCondition(root *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
-	return fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
+// PodConditionApplyBody returns the body of a server-side apply of one condition of a root Pod.
+func PodConditionApplyBody(root *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
+	return fields.StatusApplyBody("Pod", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(kind), "status": string(status), "reason": reason, "message": message,
 		"lastTransitionTime": now.UTC().Format(time.RFC3339),
 	}}})
 }
 
-// PodProblem returns the problem that a False condition of a Pod reports, or nil.
-func PodProblem(pod *corev1.Pod, kind corev1.PodConditionType) *mirror.Refusal {
-	if c := podstatus.Condition(pod.Status.Conditions, kind); c != nil && c.Status == corev1.ConditionFalse {
+// PodConditionProblem returns the problem that a False condition of a Pod reports, or nil.
+func PodConditionProblem(pod *corev1.Pod, kind corev1.PodConditionType) *mirror.Refusal {
+	if c := podstatus.FindPodCondition(pod.Status.Conditions, kind); c != nil && c.Status == corev1.ConditionFalse {
 		return &mirror.Refusal{Reason: c.Reason, Message: c.Message}
 	}
 	return nil
 }
 
-// PodPlaceable returns the body of a server-side apply that reports a problem as the Placeable
+// PodPlaceableApplyBody returns the body of a server-side apply that reports a problem as the Placeable
 // condition of a root Pod, or that removes the condition if problem is nil. It returns nil if the
 // Pod's condition is current. The transition time is kept while the reason is the same.
-func PodPlaceable(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
-	has := podstatus.Condition(root.Status.Conditions, v1alpha1.PodPlaceable)
+func PodPlaceableApplyBody(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
+	has := podstatus.FindPodCondition(root.Status.Conditions, v1alpha1.PodPlaceable)
 	switch {
 	case problem == nil && has == nil:
 		return nil
 	case problem == nil:
-		return fields.StatusApply("Pod", root, map[string]any{})
+		return fields.StatusApplyBody("Pod", root, map[string]any{})
 	case has != nil && has.Status == corev1.ConditionFalse && has.Reason == problem.Reason && has.Message == problem.Message:
 		return nil
 	}
@@ -156,12 +156,12 @@ func PodPlaceable(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *uns
 		"type": string(v1alpha1.PodPlaceable), "status": string(corev1.ConditionFalse), "reason": problem.Reason, "message": problem.Message,
 		"lastProbeTime": now.UTC().Format(time.RFC3339), "lastTransitionTime": since.UTC().Format(time.RFC3339),
 	}
-	return fields.StatusApply("Pod", root, map[string]any{"conditions": []any{shown}})
+	return fields.StatusApplyBody("Pod", root, map[string]any{"conditions": []any{shown}})
 }
 
 // Attached returns a claim's Attached condition, or nil.
 func Attached(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaimCondition {
-	return claimCondition(claim, v1alpha1.ClaimAttached)
+	return findClaimCondition(claim, v1alpha1.ClaimAttached)
 }
 
 // AttachedCondition is the condition Attached that a root claim should have. Without a status, the claim
@@ -175,14 +175,14 @@ type AttachedCondition struct {
 // current.
 func (c AttachedCondition) Body(root *corev1.PersistentVolumeClaim, now time.Time) *unstructured.Unstructured {
 	if c.Status == "" {
-		return ClaimCondition(root, v1alpha1.ClaimAttached, nil, now)
+		return ClaimProblemApplyBody(root, v1alpha1.ClaimAttached, nil, now)
 	}
-	return ClaimStatement(root, v1alpha1.ClaimAttached, c.Status, c.Reason, c.Message, now)
+	return ClaimConditionApplyBody(root, v1alpha1.ClaimAttached, c.Status, c.Reason, c.Message, now)
 }
 
-// AttachedValue returns a claim's Attached condition as a value for route.Of. The value is empty if
+// AttachedConditionValue returns a claim's Attached condition as a value for route.PartChanged. The value is empty if
 // the claim lacks the condition.
-func AttachedValue(claim *corev1.PersistentVolumeClaim) [3]string {
+func AttachedConditionValue(claim *corev1.PersistentVolumeClaim) [3]string {
 	c := Attached(claim)
 	if c == nil {
 		return [3]string{}
@@ -190,7 +190,7 @@ func AttachedValue(claim *corev1.PersistentVolumeClaim) [3]string {
 	return [3]string{string(c.Status), c.Reason, c.Message}
 }
 
-// ClusterGone reports that a claim's volume is in a member that was deregistered.
-func ClusterGone(cr *v1alpha1.ClusterRegistration) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonClusterGone, "member %q, which has the claim's volume, was deregistered: the cluster keeps the data. To use the volume again, register the cluster with ID %q again, under any name", cr.Name, cr.Status.ClusterID)
+// ClusterGoneRefusal reports that a claim's volume is in a member that was deregistered.
+func ClusterGoneRefusal(cr *v1alpha1.ClusterRegistration) *mirror.Refusal {
+	return mirror.NewRefusal(v1alpha1.ReasonClusterGone, "member %q, which has the claim's volume, was deregistered: the cluster keeps the data. To use the volume again, register the cluster with ID %q again, under any name", cr.Name, cr.Status.ClusterID)
 }

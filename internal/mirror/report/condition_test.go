@@ -27,7 +27,7 @@ func TestPushedConditionReplacesTheLeafUID(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u", Annotations: tc.annotations}}
-			got := PushedCondition(root, mirror.Reporter{ClusterID: "id38"}, corev1.ConditionFalse, "R", "m", tc.leaf, time.Time{}).GetAnnotations()
+			got := PushedApplyBody(root, mirror.Reporter{ClusterID: "id38"}, corev1.ConditionFalse, "R", "m", tc.leaf, time.Time{}).GetAnnotations()
 			want := map[string]string{v1alpha1.AnnotationReportedBy: "id38"}
 			maps.Copy(want, tc.want)
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -69,7 +69,7 @@ func TestClaimCondition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got map[string]any
-			if body := ClaimCondition(tc.root, "x", tc.problem, now); body != nil {
+			if body := ClaimProblemApplyBody(tc.root, "x", tc.problem, now); body != nil {
 				if body.GetUID() != "u" {
 					t.Errorf("the apply has UID %q, want u", body.GetUID())
 				}

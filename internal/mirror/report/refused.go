@@ -13,86 +13,86 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// RefusedByMember reports a write that a member's API server rejected, with the server's message.
+// MemberWriteRefusal reports a write that a member's API server rejected, with the server's message.
 // It returns nil for other errors. doing is the verb, and what describes the object, such as "the
 // Pod".
-func RefusedByMember(registration, doing, what string, err error) *mirror.Refusal {
+func MemberWriteRefusal(registration, doing, what string, err error) *mirror.Refusal {
 	switch {
-	case !Rejected(err):
+	case !IsRejectedWrite(err):
 		return nil
 	case apierrors.IsInternalError(err):
-		return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q fails when Xylem tries to %s %s: %s. Xylem retries. If this continues, ask the member's admin to remove the cause, which is often a webhook that does not respond",
+		return mirror.NewRefusal(v1alpha1.ReasonRefusedByMember, "member %q fails when Xylem tries to %s %s: %s. Xylem retries. If this continues, ask the member's admin to remove the cause, which is often a webhook that does not respond",
 			registration, doing, what, serverMessage(err))
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. %s",
-		registration, doing, what, serverMessage(err), permissionOr(err, "Change "+what+", or ask the member's admin to change the quota or policy"))
+	return mirror.NewRefusal(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. %s",
+		registration, doing, what, serverMessage(err), permissionAdviceOr(err, "Change "+what+", or ask the member's admin to change the quota or policy"))
 }
 
-// permissionOr returns what to do about a rejected write: if a permission is missing, nothing else helps.
-func permissionOr(err error, otherwise string) string {
+// permissionAdviceOr returns what to do about a rejected write: if a permission is missing, nothing else helps.
+func permissionAdviceOr(err error, otherwise string) string {
 	if wording.DeniedByAuthorizer(err) {
 		return "Ask the member's admin to grant the permission: apply config/member, or upgrade the chart xylem-member"
 	}
 	return otherwise
 }
 
-// NamespaceRefused reports that a member's API server rejects the creation of a namespace. It returns
+// NamespaceRefusal reports that a member's API server rejects the creation of a namespace. It returns
 // nil for errors that a retry may resolve.
-func NamespaceRefused(m mirror.Member, namespace string, err error) *mirror.Refusal {
-	if !Rejected(err) {
+func NamespaceRefusal(m mirror.Member, namespace string, err error) *mirror.Refusal {
+	if !IsRejectedWrite(err) {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "member %q rejects the creation of namespace %q: %s. Ask the member's admin to allow the namespace, or to create it and hand it over with `kubectl label namespace %s %s=%s`",
+	return mirror.NewRefusal(v1alpha1.ReasonNamespaceRefused, "member %q rejects the creation of namespace %q: %s. Ask the member's admin to allow the namespace, or to create it and hand it over with `kubectl label namespace %s %s=%s`",
 		m.Registration, namespace, serverMessage(err), namespace, v1alpha1.LabelHost, m.HostID)
 }
 
-// LeaseRefused returns the response of a member's API server that rejects a write of Xylem's own
+// LeaseRefusalMessage returns the response of a member's API server that rejects a write of Xylem's own
 // fence. It returns "" if the write failed for another reason, such as a missing permission.
-func LeaseRefused(err error) string {
-	if !Rejected(err) || wording.DeniedByAuthorizer(err) {
+func LeaseRefusalMessage(err error) string {
+	if !IsRejectedWrite(err) || wording.DeniedByAuthorizer(err) {
 		return ""
 	}
 	return serverMessage(err)
 }
 
-// UpdateRefused reports that a member's API server rejects a change to a running leaf Pod. It
+// PodUpdateRefusal reports that a member's API server rejects a change to a running leaf Pod. It
 // returns nil for errors that a retry may resolve.
-func UpdateRefused(registration string, err error) *mirror.Refusal {
-	if !Rejected(err) {
+func PodUpdateRefusal(registration string, err error) *mirror.Refusal {
+	if !IsRejectedWrite(err) {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "the Pod runs in member %q without its latest change, because the member does not let Xylem update the Pod: %s. %s",
-		registration, serverMessage(err), permissionOr(err, "Undo the change, or ask the member's admin to change the policy"))
+	return mirror.NewRefusal(v1alpha1.ReasonRefusedByMember, "the Pod runs in member %q without its latest change, because the member does not let Xylem update the Pod: %s. %s",
+		registration, serverMessage(err), permissionAdviceOr(err, "Undo the change, or ask the member's admin to change the policy"))
 }
 
-// RejectedByMember reports a repeated problem of a write to a member, with the server's message. doing
+// RepeatedMemberWriteRefusal reports a repeated problem of a write to a member, with the server's message. doing
 // is the verb, and what describes the object.
-func RejectedByMember(registration, doing, what string, err error) *mirror.Refusal {
-	if Unanswered(err) {
-		return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not respond when Xylem tries to %s %s, although it responds to other requests. Xylem retries. Ask the member's admin to check for a webhook that does not respond",
+func RepeatedMemberWriteRefusal(registration, doing, what string, err error) *mirror.Refusal {
+	if IsUnansweredWrite(err) {
+		return mirror.NewRefusal(v1alpha1.ReasonRefusedByMember, "member %q does not respond when Xylem tries to %s %s, although it responds to other requests. Xylem retries. Ask the member's admin to check for a webhook that does not respond",
 			registration, doing, what)
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Xylem retries. %s",
-		registration, doing, what, serverMessage(err), permissionOr(err, "Ask the member's admin to exempt Xylem from the policy or webhook, or to repair the webhook"))
+	return mirror.NewRefusal(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Xylem retries. %s",
+		registration, doing, what, serverMessage(err), permissionAdviceOr(err, "Ask the member's admin to exempt Xylem from the policy or webhook, or to repair the webhook"))
 }
 
-// RefusedByHost reports a repeated problem of a write to the host, with the server's message. doing
+// RepeatedHostWriteRefusal reports a repeated problem of a write to the host, with the server's message. doing
 // is the verb, and what describes the object.
-func RefusedByHost(doing, what string, err error) *mirror.Refusal {
-	if Unanswered(err) {
-		return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "the host does not respond when Xylem tries to %s %s, although it responds to other requests. Xylem retries. Ask an admin of the host to check for a webhook that does not respond",
+func RepeatedHostWriteRefusal(doing, what string, err error) *mirror.Refusal {
+	if IsUnansweredWrite(err) {
+		return mirror.NewRefusal(v1alpha1.ReasonRefusedByHost, "the host does not respond when Xylem tries to %s %s, although it responds to other requests. Xylem retries. Ask an admin of the host to check for a webhook that does not respond",
 			doing, what)
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "the host does not let Xylem %s %s: %s. Xylem retries. Ask an admin of the host to exempt Xylem from the policy or webhook, to repair the webhook, or to grant the permission",
+	return mirror.NewRefusal(v1alpha1.ReasonRefusedByHost, "the host does not let Xylem %s %s: %s. Xylem retries. Ask an admin of the host to exempt Xylem from the policy or webhook, to repair the webhook, or to grant the permission",
 		doing, what, serverMessage(err))
 }
 
-// Rejected reports whether an API server rejected a write, so that a retry does not help before
+// IsRejectedWrite reports whether an API server rejected a write, so that a retry does not help before
 // somebody changes something. An admission webhook may return any status; without one, the API
 // server returns 400 (ToStatusErr in k8s.io/apiserver's webhook errors). If a webhook does not
 // respond, the API server returns an InternalError. Rejected does not include statuses for which
 // controllers have other reactions, such as conflicts and timeouts.
-func Rejected(err error) bool {
+func IsRejectedWrite(err error) bool {
 	status := apierrors.APIStatus(nil)
 	switch {
 	case wording.DeniedByWebhook(err):
@@ -108,9 +108,9 @@ func Rejected(err error) bool {
 	}
 }
 
-// Unanswered reports whether an API server did not respond to a write in time, for example because
+// IsUnansweredWrite reports whether an API server did not respond to a write in time, for example because
 // an admission webhook does not respond.
-func Unanswered(err error) bool {
+func IsUnansweredWrite(err error) bool {
 	timeout := net.Error(nil)
 	return apierrors.IsTimeout(err) || errors.As(err, &timeout) && timeout.Timeout()
 }
@@ -121,19 +121,19 @@ func serverMessage(err error) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		words = status.Status().Message
 	}
-	return sanitize.Plain(words, refusedLimit)
+	return sanitize.PlainText(words, serverMessageLimit)
 }
 
-// CopyRefused reports that a member's API server rejects a copy of a claim's shared volume. It
+// VolumeCopyRefusal reports that a member's API server rejects a copy of a claim's shared volume. It
 // returns nil for errors that a retry may resolve.
-func CopyRefused(registration, claim string, err error) *mirror.Refusal {
-	if !Rejected(err) {
+func VolumeCopyRefusal(registration, claim string, err error) *mirror.Refusal {
+	if !IsRejectedWrite(err) {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem create a copy of the shared volume of claim %q: %s. Ask the member's admin to allow copies for the backend's driver, or run the Pod in the member that has the volume",
+	return mirror.NewRefusal(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem create a copy of the shared volume of claim %q: %s. Ask the member's admin to allow copies for the backend's driver, or run the Pod in the member that has the volume",
 		registration, claim, serverMessage(err))
 }
 
-// refusedLimit is the maximum length, in bytes, of a member's message, so that an event has space
+// serverMessageLimit is the maximum length, in bytes, of a member's message, so that an event has space
 // for the remedy.
-const refusedLimit = 700
+const serverMessageLimit = 700

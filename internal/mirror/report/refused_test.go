@@ -42,7 +42,7 @@ func TestRejected(t *testing.T) {
 		"an API server that is starting":  {apierrors.NewServiceUnavailable("starting"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Rejected(test.err); got != test.want {
+			if got := IsRejectedWrite(test.err); got != test.want {
 				t.Errorf("Rejected(%v) = %t, want %t", test.err, got, test.want)
 			}
 		})
@@ -58,13 +58,13 @@ func TestRemedyOfRejection(t *testing.T) {
 		got          *mirror.Refusal
 		wants, lacks string
 	}{
-		"a quota":                         {RefusedByMember("m", "create", "the Pod", apierrors.NewForbidden(pods, "app", quota)), "exceeded quota. Change the Pod, or ask", "permission"},
-		"a missing permission":            {RefusedByMember("m", "create", "the Pod", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "Change"},
-		"a webhook that does not respond": {RefusedByMember("m", "create", "the Pod", apierrors.NewInternalError(errors.New("failed calling webhook"))), "failed calling webhook. Xylem retries", "Change"},
-		"a policy against a change":       {UpdateRefused("m", apierrors.NewForbidden(pods, "app", quota)), "Undo the change, or ask", "permission"},
-		"no permission for a change":      {UpdateRefused("m", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "Undo"},
-		"a policy against a patch":        {RejectedByMember("m", "patch", "the volume", apierrors.NewForbidden(pods, "app", quota)), "exempt Xylem", "permission"},
-		"no permission for a patch":       {RejectedByMember("m", "patch", "the volume", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "exempt"},
+		"a quota":                         {MemberWriteRefusal("m", "create", "the Pod", apierrors.NewForbidden(pods, "app", quota)), "exceeded quota. Change the Pod, or ask", "permission"},
+		"a missing permission":            {MemberWriteRefusal("m", "create", "the Pod", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "Change"},
+		"a webhook that does not respond": {MemberWriteRefusal("m", "create", "the Pod", apierrors.NewInternalError(errors.New("failed calling webhook"))), "failed calling webhook. Xylem retries", "Change"},
+		"a policy against a change":       {PodUpdateRefusal("m", apierrors.NewForbidden(pods, "app", quota)), "Undo the change, or ask", "permission"},
+		"no permission for a change":      {PodUpdateRefusal("m", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "Undo"},
+		"a policy against a patch":        {RepeatedMemberWriteRefusal("m", "patch", "the volume", apierrors.NewForbidden(pods, "app", quota)), "exempt Xylem", "permission"},
+		"no permission for a patch":       {RepeatedMemberWriteRefusal("m", "patch", "the volume", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "exempt"},
 	} {
 		if !strings.Contains(tc.got.Message, tc.wants) || strings.Contains(tc.got.Message, tc.lacks) {
 			t.Errorf("%s: message is %q, want it with %q and without %q", name, tc.got.Message, tc.wants, tc.lacks)

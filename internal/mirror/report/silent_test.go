@@ -58,9 +58,9 @@ func TestSilence(t *testing.T) {
 		"deleted":                             {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.NewTime(now)) }, nil, nil, 0},
 		"the provisioner reports a failure":   {requestedAt(time.Hour), failure(time.Hour, "rpc error: code = Internal desc = no"), nil, 0},
 		"the provisioner reports a slow call": {requestedAt(time.Hour), failure(time.Minute, slow), nil, after - time.Minute},
-		"it reports slow calls repeatedly":    {requestedAt(time.Hour), since(after, failure(time.Minute, slow)), slowly, after + betweenRetries - time.Minute},
+		"it reports slow calls repeatedly":    {requestedAt(time.Hour), since(after, failure(time.Minute, slow)), slowly, after + maxTimeBetweenRetries - time.Minute},
 		"slow calls before the last request":  {requestedAt(time.Minute), since(time.Hour, failure(30*time.Second, slow)), nil, after - time.Minute},
-		"it does not retry the slow call":     {requestedAt(time.Hour), failure(after+betweenRetries, slow), &dead, 0},
+		"it does not retry the slow call":     {requestedAt(time.Hour), failure(after+maxTimeBetweenRetries, slow), &dead, 0},
 		"requested again after a slow call":   {requestedAt(after), failure(time.Hour, slow), silent, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestSilence(t *testing.T) {
 				Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: new("gp3")},
 			}
 			tc.change(leaf)
-			got, again := Silence(leaf, tc.events, failing, after, now)
+			got, again := ProvisioningSilence(leaf, tc.events, failing, after, now)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -78,7 +78,7 @@ func TestSilence(t *testing.T) {
 			}
 		})
 	}
-	if FailsClaim(v1alpha1.ReasonProvisionerSilent) {
+	if ReasonFailsClaim(v1alpha1.ReasonProvisionerSilent) {
 		t.Error("silence is evidence that no volume will be created (I3)")
 	}
 }
@@ -103,7 +103,7 @@ func TestSilentScheduler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", CreationTimestamp: metav1.NewTime(now.Add(-after))}}
 			tc.change(leaf)
-			got, again := SilentScheduler(leaf, failing, after, now)
+			got, again := SchedulerSilence(leaf, failing, after, now)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -112,7 +112,7 @@ func TestSilentScheduler(t *testing.T) {
 			}
 		})
 	}
-	if got, again := SilentScheduler(nil, failing, after, now); got != nil || again != 0 {
+	if got, again := SchedulerSilence(nil, failing, after, now); got != nil || again != 0 {
 		t.Errorf("without a leaf Pod: %v, again after %s", got, again)
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// UsableDespite reports whether Pods can use a claim although one of its conditions reports a problem
+// IsClaimUsableDespite reports whether Pods can use a claim although one of its conditions reports a problem
 // with the given reason: the claim is bound to a volume that has a disk in a member, and the problem
 // only concerns a change, such as an expansion. volume may be nil.
-func UsableDespite(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume, reason string) bool {
-	if claim.Status.Phase != corev1.ClaimBound || volume == nil || concernsUse(reason) {
+func IsClaimUsableDespite(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume, reason string) bool {
+	if claim.Status.Phase != corev1.ClaimBound || volume == nil || reasonPreventsUse(reason) {
 		return false
 	}
-	_, _, _, has := hostpv.LeafOf(volume)
+	_, _, _, has := hostpv.LeafOfHostVolume(volume)
 	return has
 }
 
-// concernsUse reports whether a reason on a claim that is bound to a disk means that Pods cannot use
+// reasonPreventsUse reports whether a reason on a claim that is bound to a disk means that Pods cannot use
 // the disk: its volume is wrong, missing or elsewhere, or the member has no leaf claim for it. The
 // reasons why a volume was not provisioned are no longer current for such a claim.
-func concernsUse(reason string) bool {
+func reasonPreventsUse(reason string) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonVolumeLost, v1alpha1.ReasonVolumeReplaced, v1alpha1.ReasonVolumeMismatch, v1alpha1.ReasonClusterGone,
 		v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonConsentMissing, v1alpha1.ReasonPlacedElsewhere, v1alpha1.ReasonMemberAway,

@@ -18,7 +18,7 @@ func TestUsableDespite(t *testing.T) {
 	pending.Status.Phase = corev1.ClaimPending
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "leaf"}}
 	leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "vol-1"}
-	volume := hostpv.Mirror(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "a", ClusterID: "id-a", NodeName: "kosmos-a", HostID: "host"})
+	volume := hostpv.TranslateVolume(leaf, claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "a", ClusterID: "id-a", NodeName: "kosmos-a", HostID: "host"})
 	other := volume.DeepCopy()
 	other.Spec.CSI.Driver = "disk.example.com"
 	for name, tc := range map[string]struct {
@@ -38,7 +38,7 @@ func TestUsableDespite(t *testing.T) {
 		"the volume has no disk in a member":       {claim, other, v1alpha1.ReasonRefusedByMember, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := UsableDespite(tc.claim, tc.volume, tc.reason); got != tc.want {
+			if got := IsClaimUsableDespite(tc.claim, tc.volume, tc.reason); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

@@ -6,13 +6,13 @@ import (
 )
 
 // AllPodCIDRs are the prefixes that "all" in spec.node.podCIDRs represents.
-var AllPodCIDRs = prefixes("0.0.0.0/0", "::/0")
+var AllPodCIDRs = parsePrefixes("0.0.0.0/0", "::/0")
 
 // MetadataServices are the addresses, except link-local ones, at which clouds serve machine
 // credentials: AWS (all reserved addresses, including those of EKS), Google, Oracle, Alibaba,
 // Azure, Scaleway and Akamai. The manager does not connect to them, the NetworkPolicy denies them,
 // and root Pods do not show them.
-var MetadataServices = prefixes(
+var MetadataServices = parsePrefixes(
 	"fd00:ec2::/32", "fd20:ce::254/128", "fd00:c1::a9fe:a9fe/128", "192.0.0.192/32", "100.100.100.200/32", "fd00:100::100:200/128",
 	"168.63.129.16/32", "fd00:42::42/128", "fd00:a9fe:a9fe::1/128",
 )
@@ -20,12 +20,12 @@ var MetadataServices = prefixes(
 // specialRanges are ranges that cannot contain a reachable Pod or node, although a member may
 // report one. The host's API server rejects EndpointSlices with some of these addresses, and others
 // reach services near the client, such as a cloud's metadata service.
-var specialRanges = append(prefixes(
+var specialRanges = append(parsePrefixes(
 	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fe80::/10", "fec0::/10", "ff00::/8",
 ), MetadataServices...)
 
-func prefixes(cidrs ...string) []netip.Prefix {
+func parsePrefixes(cidrs ...string) []netip.Prefix {
 	parsed := make([]netip.Prefix, 0, len(cidrs))
 	for _, cidr := range cidrs {
 		parsed = append(parsed, netip.MustParsePrefix(cidr))
@@ -33,21 +33,21 @@ func prefixes(cidrs ...string) []netip.Prefix {
 	return parsed
 }
 
-// Address returns a reported address in canonical form. It returns "" if the address is
+// CanonicalAddress returns a reported address in canonical form. It returns "" if the address is
 // invalid, has a zone, embeds an IPv4 address, or is in a special range.
-func Address(reported string) string {
+func CanonicalAddress(reported string) string {
 	parsed, err := netip.ParseAddr(reported)
-	if err != nil || parsed.Zone() != "" || parsed.Is4In6() || InAny(parsed, specialRanges) {
+	if err != nil || parsed.Zone() != "" || parsed.Is4In6() || IsAddressInPrefixes(parsed, specialRanges) {
 		return ""
 	}
 	return parsed.String()
 }
 
-// InAny reports whether an address is in one of the prefixes.
-func InAny(address netip.Addr, prefixes []netip.Prefix) bool {
+// IsAddressInPrefixes reports whether an address is in one of the prefixes.
+func IsAddressInPrefixes(address netip.Addr, prefixes []netip.Prefix) bool {
 	return slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
 }
 
-// IsIPv4 reports whether a mirrored address is IPv4. API servers accept lists with at most one
+// IsIPv4Address reports whether a mirrored address is IPv4. API servers accept lists with at most one
 // address of each family.
-func IsIPv4(shown string) bool { return netip.MustParseAddr(shown).Is4() }
+func IsIPv4Address(shown string) bool { return netip.MustParseAddr(shown).Is4() }

@@ -13,44 +13,44 @@ import (
 	"github.com/xylem-io/xylem/internal/quantity"
 )
 
-// All sanitizes the value that p points to, which a member wrote: it makes all text plain, and
+// MemberValue sanitizes the value that p points to, which a member wrote: it makes all text plain, and
 // truncates lists and maps. It does not change what an honest member reports.
-func All[T any](p *T) { AllWithin(p, textLimit) }
+func MemberValue[T any](p *T) { MemberValueWithin(p, textLimit) }
 
-// AllWithin is like All, but with the given limit, in bytes, for each text.
-func AllWithin[T any](p *T, limit int) { boundValue(reflect.ValueOf(p).Elem(), limit) }
+// MemberValueWithin is like All, but with the given limit, in bytes, for each text.
+func MemberValueWithin[T any](p *T, limit int) { sanitizeValue(reflect.ValueOf(p).Elem(), limit) }
 
-func boundValue(v reflect.Value, limit int) {
+func sanitizeValue(v reflect.Value, limit int) {
 	switch v.Kind() { //nolint:exhaustive // the rest holds no text
 	case reflect.String:
-		v.SetString(Plain(v.String(), limit))
+		v.SetString(PlainText(v.String(), limit))
 	case reflect.Pointer:
 		if !v.IsNil() {
-			boundValue(v.Elem(), limit)
+			sanitizeValue(v.Elem(), limit)
 		}
 	case reflect.Slice:
 		if v.Len() > listLimit {
 			v.Set(v.Slice(0, listLimit))
 		}
 		for i := range v.Len() {
-			boundValue(v.Index(i), limit)
+			sanitizeValue(v.Index(i), limit)
 		}
 	case reflect.Map:
-		boundMap(v)
+		boundMapEntries(v)
 	case reflect.Struct:
-		if v.Type().Implements(fields.Marshaler) || reflect.PointerTo(v.Type()).Implements(fields.Marshaler) {
+		if v.Type().Implements(fields.MarshalerType) || reflect.PointerTo(v.Type()).Implements(fields.MarshalerType) {
 			return // skip times and quantities
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				boundValue(v.Field(i), limit)
+				sanitizeValue(v.Field(i), limit)
 			}
 		}
 	}
 }
 
-// boundMap drops keys that API servers reject, and entries above the limit.
-func boundMap(v reflect.Value) {
+// boundMapEntries drops keys that API servers reject, and entries above the limit.
+func boundMapEntries(v reflect.Value) {
 	if v.IsNil() || v.Type().Key().Kind() != reflect.String {
 		return
 	}
@@ -71,23 +71,23 @@ func boundMap(v reflect.Value) {
 	}
 }
 
-// Amounts returns a copy of a member's resource list without invalid names, negative quantities,
+// ResourceAmounts returns a copy of a member's resource list without invalid names, negative quantities,
 // and quantities that are out of range.
-func Amounts(list corev1.ResourceList) corev1.ResourceList {
+func ResourceAmounts(list corev1.ResourceList) corev1.ResourceList {
 	if list == nil {
 		return nil
 	}
 	list = maps.Clone(list)
-	All(&list)
+	MemberValue(&list)
 	maps.DeleteFunc(list, func(_ corev1.ResourceName, amount resource.Quantity) bool {
-		return !quantity.InRange(amount) || amount.Sign() < 0
+		return !quantity.IsInRange(amount) || amount.Sign() < 0
 	})
 	return list
 }
 
-// FirstOf returns the first element for each key, because API servers reject lists with duplicate
+// FirstPerKey returns the first element for each key, because API servers reject lists with duplicate
 // keys.
-func FirstOf[T any, K comparable](list []T, key func(T) K) []T {
+func FirstPerKey[T any, K comparable](list []T, key func(T) K) []T {
 	seen := map[K]bool{}
 	return slices.DeleteFunc(list, func(entry T) bool {
 		k := key(entry)
@@ -97,16 +97,16 @@ func FirstOf[T any, K comparable](list []T, key func(T) K) []T {
 	})
 }
 
-// Capped limits reported resources to what the root requested, because the host's quotas count
+// CapToRequested limits reported resources to what the root requested, because the host's quotas count
 // the larger of the two. It drops quantities that are out of range.
-func Capped(reported, asked corev1.ResourceList) corev1.ResourceList {
+func CapToRequested(reported, asked corev1.ResourceList) corev1.ResourceList {
 	if reported == nil {
 		return nil
 	}
 	reported = maps.Clone(reported)
 	maps.DeleteFunc(reported, func(name corev1.ResourceName, amount resource.Quantity) bool {
 		_, known := asked[name]
-		return !known || !quantity.InRange(amount)
+		return !known || !quantity.IsInRange(amount)
 	})
 	for name, amount := range reported {
 		if most := asked[name]; amount.Cmp(most) > 0 {

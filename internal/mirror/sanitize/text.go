@@ -22,19 +22,19 @@ const (
 	ellipsis = "…"
 )
 
-// Names returns names that a member chose as a quoted list for a message.
-func Names(names []string) string {
+// QuotedMemberNames returns names that a member chose as a quoted list for a message.
+func QuotedMemberNames(names []string) string {
 	var quoted []string
 	for _, name := range names {
 		quoted = append(quoted, strconv.Quote(name))
 	}
-	return Plain(strings.Join(quoted, ", "), namesLimit)
+	return PlainText(strings.Join(quoted, ", "), namesLimit)
 }
 
-// Plain makes untrusted text safe to show and store: valid UTF-8, at most limit bytes of whole
+// PlainText makes untrusted text safe to show and store: valid UTF-8, at most limit bytes of whole
 // characters, without control characters that a terminal would interpret (except line breaks and
 // tabs) or characters that change the writing direction.
-func Plain(text string, limit int) string {
+func PlainText(text string, limit int) string {
 	long := len(text) > limit
 	if long {
 		text = text[:limit-len(ellipsis)]
@@ -42,9 +42,9 @@ func Plain(text string, limit int) string {
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "")
 	}
-	if strings.ContainsFunc(text, obeyed) {
+	if strings.ContainsFunc(text, isControlCharacter) {
 		text = strings.Map(func(r rune) rune {
-			if obeyed(r) {
+			if isControlCharacter(r) {
 				return -1
 			}
 			return r
@@ -56,15 +56,15 @@ func Plain(text string, limit int) string {
 	return text
 }
 
-// Line returns Plain on one line, so that it can be quoted within a sentence. It replaces each run
+// PlainLine returns Plain on one line, so that it can be quoted within a sentence. It replaces each run
 // of white space with one space, and removes the final period.
-func Line(text string, limit int) string {
-	return Plain(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."), limit)
+func PlainLine(text string, limit int) string {
+	return PlainText(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."), limit)
 }
 
 // directionMarks lists the characters that change the writing direction.
 var directionMarks = []rune{'\u061c', '\u200e', '\u200f', '\u202a', '\u202b', '\u202c', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069'}
 
-func obeyed(r rune) bool {
+func isControlCharacter(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || r > unicode.MaxLatin1 && slices.Contains(directionMarks, r)
 }

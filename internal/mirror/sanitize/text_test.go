@@ -28,7 +28,7 @@ func TestPlain(t *testing.T) {
 		"other scripts":                             {"Größe 容量 👍🏽", 99, "Größe 容量 👍🏽"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Plain(tc.text, tc.limit)); diff != "" {
+			if diff := cmp.Diff(tc.want, PlainText(tc.text, tc.limit)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -47,7 +47,7 @@ func TestLine(t *testing.T) {
 		"long":               {"0123456789\n01234", "0123456789 …"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Line(tc.text, 14); got != tc.want {
+			if got := PlainLine(tc.text, 14); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -59,11 +59,11 @@ func FuzzPlain(f *testing.F) {
 	f.Add("ü\xff\u202e", 4)
 	f.Fuzz(func(t *testing.T, text string, limit int) {
 		limit = max(limit%textLimit, len(ellipsis))
-		got := Plain(text, limit)
+		got := PlainText(text, limit)
 		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\x00\r\u202e") {
 			t.Errorf("%q with limit %d became %q, which is too long or not plain", text, limit, got)
 		}
-		if Plain(got, limit) != got {
+		if PlainText(got, limit) != got {
 			t.Errorf("sanitizing %q again changes it, so writes would never settle", got)
 		}
 	})
@@ -72,13 +72,13 @@ func FuzzPlain(f *testing.F) {
 func TestAmounts(t *testing.T) {
 	many := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), "no name!": resource.MustParse("1"), "example.com/x": resource.MustParse("-1"), "example.com/y": resource.MustParse("1e2000000001")}
 	want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
-	if diff := cmp.Diff(want, Amounts(many)); diff != "" {
+	if diff := cmp.Diff(want, ResourceAmounts(many)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if len(many) != 4 {
 		t.Error("Amounts changed the member's list")
 	}
-	if Amounts(nil) != nil {
+	if ResourceAmounts(nil) != nil {
 		t.Error("a nil list became non-nil")
 	}
 }
@@ -91,19 +91,19 @@ func TestCapped(t *testing.T) {
 	}
 	asked := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("2Gi"), corev1.ResourceStorage: resource.MustParse("1Gi")}
 	want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")}
-	if diff := cmp.Diff(want, Capped(reported, asked)); diff != "" {
+	if diff := cmp.Diff(want, CapToRequested(reported, asked)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
 func TestNames(t *testing.T) {
-	if got, want := Names([]string{"proxy", "a\x1b[2J"}), `"proxy", "a\x1b[2J"`; got != want {
+	if got, want := QuotedMemberNames([]string{"proxy", "a\x1b[2J"}), `"proxy", "a\x1b[2J"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := Names(slices.Repeat([]string{"proxy"}, 1000)); len(got) > namesLimit {
+	if got := QuotedMemberNames(slices.Repeat([]string{"proxy"}, 1000)); len(got) > namesLimit {
 		t.Errorf("%d bytes, want at most %d", len(got), namesLimit)
 	}
-	if got := Names(nil); got != "" {
+	if got := QuotedMemberNames(nil); got != "" {
 		t.Errorf("got %q for no names", got)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Confines reports whether a Pod's own requirements, as far as they reach the member, may exclude
+// RestrictsMemberNodes reports whether a Pod's own requirements, as far as they reach the member, may exclude
 // some of the member's nodes: node labels, affinity to other Pods, topology spread, host ports, and a
 // RuntimeClass, which may select nodes. Resource requests do not count, because all Pods have them.
-func Confines(pod *corev1.Pod, m mirror.Member) bool {
+func RestrictsMemberNodes(pod *corev1.Pod, m mirror.Member) bool {
 	spec := pod.Spec.DeepCopy()
-	Place(spec, pod.Labels, m)
-	return len(spec.NodeSelector) > 0 || spec.RuntimeClassName != nil || requires(spec.Affinity) ||
+	KeepMemberConstraints(spec, pod.Labels, m)
+	return len(spec.NodeSelector) > 0 || spec.RuntimeClassName != nil || hasRequiredTerms(spec.Affinity) ||
 		slices.ContainsFunc(spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 			return c.WhenUnsatisfiable != corev1.ScheduleAnyway
 		}) ||
@@ -23,8 +23,8 @@ func Confines(pod *corev1.Pod, m mirror.Member) bool {
 		})
 }
 
-// requires reports whether an affinity has requirements, not only preferences.
-func requires(a *corev1.Affinity) bool {
+// hasRequiredTerms reports whether an affinity has requirements, not only preferences.
+func hasRequiredTerms(a *corev1.Affinity) bool {
 	return a != nil && (a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil ||
 		a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
 		a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0)

@@ -17,7 +17,7 @@ func TestConfines(t *testing.T) {
 		return corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}}
 	}
 	nodes := func(terms ...corev1.NodeSelectorTerm) corev1.PodSpec {
-		return corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: mirrortest.Required(terms...)}}}
+		return corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: mirrortest.NodeSelectorOf(terms...)}}}
 	}
 	spread := func(key string, when corev1.UnsatisfiableConstraintAction) corev1.PodSpec {
 		return corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: when, LabelSelector: app()}}}
@@ -30,8 +30,8 @@ func TestConfines(t *testing.T) {
 		"a member, by nodeSelector":            {corev1.PodSpec{NodeSelector: map[string]string{"xylem.io/cluster": "cluster38"}}, false},
 		"a zone, by nodeSelector":              {corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelTopologyZone: "a"}}, false},
 		"an architecture, by nodeSelector":     {corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelArchStable: "arm64"}}, true},
-		"the virtual node, by node affinity":   {nodes(mirrortest.Term(mirrortest.Expr(corev1.LabelHostname, "kosmos-cluster38"))), false},
-		"an architecture, by node affinity":    {nodes(mirrortest.Term(mirrortest.Expr(corev1.LabelArchStable, "arm64"))), true},
+		"the virtual node, by node affinity":   {nodes(mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement(corev1.LabelHostname, "kosmos-cluster38"))), false},
+		"an architecture, by node affinity":    {nodes(mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement(corev1.LabelArchStable, "arm64"))), true},
 		"the node of another Pod":              {near(hostname), true},
 		"the zone of another Pod":              {near(zone), false},
 		"the member of another Pod":            {near(members), false},
@@ -47,12 +47,12 @@ func TestConfines(t *testing.T) {
 		"a RuntimeClass":                       {corev1.PodSpec{RuntimeClassName: new("gvisor")}, true},
 		"tolerations, which exclude no node":   {corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}, false},
 		"preferred distance from another Pod":  {corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: hostname}}}}}, false},
-		"a preferred architecture of the node": {corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: mirrortest.Term(mirrortest.Expr(corev1.LabelArchStable, "arm64"))}}}}}, false},
+		"a preferred architecture of the node": {corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement(corev1.LabelArchStable, "arm64"))}}}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: tc.spec}
 			before := pod.DeepCopy()
-			if got := Confines(pod, mirrortest.Member); got != tc.want {
+			if got := RestrictsMemberNodes(pod, mirrortest.Member); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 			if before.String() != pod.String() {

@@ -11,9 +11,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Place removes constraints that the host's scheduler evaluated when it selected the virtual
+// KeepMemberConstraints removes constraints that the host's scheduler evaluated when it selected the virtual
 // node, and keeps those that the member's scheduler must evaluate.
-func Place(spec *corev1.PodSpec, labels map[string]string, m mirror.Member) {
+func KeepMemberConstraints(spec *corev1.PodSpec, labels map[string]string, m mirror.Member) {
 	spec.NodeSelector = memberSelector(spec.NodeSelector)
 	spec.Tolerations = memberTolerations(spec.Tolerations)
 	spec.TopologySpreadConstraints = memberSpread(spec.TopologySpreadConstraints, labels)
@@ -28,15 +28,15 @@ func Place(spec *corev1.PodSpec, labels map[string]string, m mirror.Member) {
 	}
 }
 
-// everyKubelet lists the labels that every kubelet sets on its node and that do not identify the
+// kubeletNodeLabels lists the labels that every kubelet sets on its node and that do not identify the
 // node. Requirements on other labels refer to the host's nodes, and the virtual node satisfies
 // them. The member's nodes may lack those labels.
-var everyKubelet = []string{corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
+var kubeletNodeLabels = []string{corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 
 func memberSelector(selector map[string]string) map[string]string {
 	var kept map[string]string
 	for key, value := range selector {
-		if slices.Contains(everyKubelet, key) {
+		if slices.Contains(kubeletNodeLabels, key) {
 			if kept == nil {
 				kept = map[string]string{}
 			}
@@ -51,8 +51,8 @@ func memberNodeAffinity(a *corev1.NodeAffinity, m mirror.Member) *corev1.NodeAff
 		return nil
 	}
 	member := corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution:  requiredTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, m),
-		PreferredDuringSchedulingIgnoredDuringExecution: preferredTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, m),
+		RequiredDuringSchedulingIgnoredDuringExecution:  memberRequiredTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, m),
+		PreferredDuringSchedulingIgnoredDuringExecution: memberPreferredTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, m),
 	}
 	if member.RequiredDuringSchedulingIgnoredDuringExecution == nil && len(member.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
 		return nil
@@ -60,18 +60,18 @@ func memberNodeAffinity(a *corev1.NodeAffinity, m mirror.Member) *corev1.NodeAff
 	return &member
 }
 
-// requiredTerms translates the terms of a required node affinity, which are alternatives. If a term
+// memberRequiredTerms translates the terms of a required node affinity, which are alternatives. If a term
 // becomes empty, every node of the member satisfies it, and therefore the whole requirement.
-func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector {
+func memberRequiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector {
 	if s == nil {
 		return nil
 	}
 	var terms []corev1.NodeSelectorTerm
 	for _, term := range s.NodeSelectorTerms {
-		if !maySelect(term, m) {
+		if !maySelectMember(term, m) {
 			continue
 		}
-		left := memberTerm(term)
+		left := memberNodeTerm(term)
 		if isEmptyTerm(left) {
 			return nil
 		}
@@ -85,30 +85,30 @@ func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
-func preferredTerms(preferred []corev1.PreferredSchedulingTerm, m mirror.Member) []corev1.PreferredSchedulingTerm {
+func memberPreferredTerms(preferred []corev1.PreferredSchedulingTerm, m mirror.Member) []corev1.PreferredSchedulingTerm {
 	var terms []corev1.PreferredSchedulingTerm
 	for _, p := range preferred {
-		left := memberTerm(p.Preference)
-		if maySelect(p.Preference, m) && !isEmptyTerm(left) {
+		left := memberNodeTerm(p.Preference)
+		if maySelectMember(p.Preference, m) && !isEmptyTerm(left) {
 			terms = append(terms, corev1.PreferredSchedulingTerm{Weight: p.Weight, Preference: left})
 		}
 	}
 	return terms
 }
 
-func memberTerm(term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
+func memberNodeTerm(term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 	var left corev1.NodeSelectorTerm
 	for _, e := range term.MatchExpressions {
-		if slices.Contains(everyKubelet, e.Key) {
+		if slices.Contains(kubeletNodeLabels, e.Key) {
 			left.MatchExpressions = append(left.MatchExpressions, e)
 		}
 	}
 	return left
 }
 
-// maySelect reports whether this member's virtual node may satisfy a term, judging by the labels
+// maySelectMember reports whether this member's virtual node may satisfy a term, judging by the labels
 // that every virtual node has. No node satisfies an empty term.
-func maySelect(term corev1.NodeSelectorTerm, m mirror.Member) bool {
+func maySelectMember(term corev1.NodeSelectorTerm, m mirror.Member) bool {
 	if isEmptyTerm(term) {
 		return false
 	}

@@ -11,31 +11,31 @@ import (
 )
 
 func TestRequiredTerms(t *testing.T) {
-	here := mirrortest.Expr("kubernetes.io/hostname", "kosmos-cluster38")
-	elsewhere := mirrortest.Expr("kubernetes.io/hostname", "kosmos-other")
-	amd, arm := mirrortest.Expr("kubernetes.io/arch", "amd64"), mirrortest.Expr("kubernetes.io/arch", "arm64")
+	here := mirrortest.NodeRequirement("kubernetes.io/hostname", "kosmos-cluster38")
+	elsewhere := mirrortest.NodeRequirement("kubernetes.io/hostname", "kosmos-other")
+	amd, arm := mirrortest.NodeRequirement("kubernetes.io/arch", "amd64"), mirrortest.NodeRequirement("kubernetes.io/arch", "arm64")
 	byName := func(name string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{mirrortest.Expr("metadata.name", name)}}
+		return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{mirrortest.NodeRequirement("metadata.name", name)}}
 	}
 	cases := map[string]struct{ root, want *corev1.NodeSelector }{
 		"none":                               {},
-		"the virtual node by host name":      {root: mirrortest.Required(mirrortest.Term(here))},
-		"the virtual node by field selector": {root: mirrortest.Required(byName("kosmos-cluster38"))},
-		"the member by its labels":           {root: mirrortest.Required(mirrortest.Term(mirrortest.Expr("xylem.io/cluster", "cluster38"), mirrortest.Expr("xylem.io/cluster-id", "member-id")))},
-		"a label that the admin set":         {root: mirrortest.Required(mirrortest.Term(mirrortest.Expr("team", "red")))},
-		"a zone":                             {root: mirrortest.Required(mirrortest.Term(mirrortest.Expr("topology.kubernetes.io/zone", "a")))},
-		"an architecture":                    {root: mirrortest.Required(mirrortest.Term(amd)), want: mirrortest.Required(mirrortest.Term(amd))},
-		"this member's architecture":         {root: mirrortest.Required(mirrortest.Term(here, amd)), want: mirrortest.Required(mirrortest.Term(amd))},
-		"another member's architecture":      {root: mirrortest.Required(mirrortest.Term(here, amd), mirrortest.Term(elsewhere, arm)), want: mirrortest.Required(mirrortest.Term(amd))},
-		"either architecture on any node":    {root: mirrortest.Required(mirrortest.Term(amd), mirrortest.Term(arm)), want: mirrortest.Required(mirrortest.Term(amd), mirrortest.Term(arm))},
-		"an architecture or a zone":          {root: mirrortest.Required(mirrortest.Term(amd), mirrortest.Term(mirrortest.Expr("topology.kubernetes.io/zone", "a")))},
-		"only another member, so the Pod was bound by nodeName": {root: mirrortest.Required(mirrortest.Term(elsewhere, arm))},
-		"another member by field selector":                      {root: mirrortest.Required(byName("kosmos-other"), mirrortest.Term(arm)), want: mirrortest.Required(mirrortest.Term(arm))},
-		"an empty term, which no node satisfies":                {root: mirrortest.Required(corev1.NodeSelectorTerm{}, mirrortest.Term(amd)), want: mirrortest.Required(mirrortest.Term(amd))},
+		"the virtual node by host name":      {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(here))},
+		"the virtual node by field selector": {root: mirrortest.NodeSelectorOf(byName("kosmos-cluster38"))},
+		"the member by its labels":           {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("xylem.io/cluster", "cluster38"), mirrortest.NodeRequirement("xylem.io/cluster-id", "member-id")))},
+		"a label that the admin set":         {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("team", "red")))},
+		"a zone":                             {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("topology.kubernetes.io/zone", "a")))},
+		"an architecture":                    {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(amd)), want: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(amd))},
+		"this member's architecture":         {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(here, amd)), want: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(amd))},
+		"another member's architecture":      {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(here, amd), mirrortest.NodeSelectorTerm(elsewhere, arm)), want: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(amd))},
+		"either architecture on any node":    {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(amd), mirrortest.NodeSelectorTerm(arm)), want: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(amd), mirrortest.NodeSelectorTerm(arm))},
+		"an architecture or a zone":          {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(amd), mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("topology.kubernetes.io/zone", "a")))},
+		"only another member, so the Pod was bound by nodeName": {root: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(elsewhere, arm))},
+		"another member by field selector":                      {root: mirrortest.NodeSelectorOf(byName("kosmos-other"), mirrortest.NodeSelectorTerm(arm)), want: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(arm))},
+		"an empty term, which no node satisfies":                {root: mirrortest.NodeSelectorOf(corev1.NodeSelectorTerm{}, mirrortest.NodeSelectorTerm(amd)), want: mirrortest.NodeSelectorOf(mirrortest.NodeSelectorTerm(amd))},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, requiredTerms(c.root, mirrortest.Member)); diff != "" {
+			if diff := cmp.Diff(c.want, memberRequiredTerms(c.root, mirrortest.Member)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -43,13 +43,13 @@ func TestRequiredTerms(t *testing.T) {
 }
 
 func TestPreferredTerms(t *testing.T) {
-	amd := mirrortest.Expr("kubernetes.io/arch", "amd64")
-	got := preferredTerms([]corev1.PreferredSchedulingTerm{
-		{Weight: 1, Preference: mirrortest.Term(mirrortest.Expr("team", "red"))},
-		{Weight: 2, Preference: mirrortest.Term(mirrortest.Expr("team", "red"), amd)},
-		{Weight: 3, Preference: mirrortest.Term(mirrortest.Expr("kubernetes.io/hostname", "kosmos-other"), amd)},
+	amd := mirrortest.NodeRequirement("kubernetes.io/arch", "amd64")
+	got := memberPreferredTerms([]corev1.PreferredSchedulingTerm{
+		{Weight: 1, Preference: mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("team", "red"))},
+		{Weight: 2, Preference: mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("team", "red"), amd)},
+		{Weight: 3, Preference: mirrortest.NodeSelectorTerm(mirrortest.NodeRequirement("kubernetes.io/hostname", "kosmos-other"), amd)},
 	}, mirrortest.Member)
-	want := []corev1.PreferredSchedulingTerm{{Weight: 2, Preference: mirrortest.Term(amd)}}
+	want := []corev1.PreferredSchedulingTerm{{Weight: 2, Preference: mirrortest.NodeSelectorTerm(amd)}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -55,8 +55,8 @@ func memberPodAffinity(a *corev1.PodAffinity, labels map[string]string) *corev1.
 		return nil
 	}
 	var member corev1.PodAffinity
-	for _, t := range memberTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, labels) {
-		if isAnswerable(t) {
+	for _, t := range memberPodTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, labels) {
+		if isEvaluableInMember(t) {
 			member.RequiredDuringSchedulingIgnoredDuringExecution = append(member.RequiredDuringSchedulingIgnoredDuringExecution, t)
 		} else {
 			member.PreferredDuringSchedulingIgnoredDuringExecution = append(member.PreferredDuringSchedulingIgnoredDuringExecution,
@@ -64,7 +64,7 @@ func memberPodAffinity(a *corev1.PodAffinity, labels map[string]string) *corev1.
 		}
 	}
 	member.PreferredDuringSchedulingIgnoredDuringExecution = append(member.PreferredDuringSchedulingIgnoredDuringExecution,
-		memberWeighted(a.PreferredDuringSchedulingIgnoredDuringExecution, labels)...)
+		memberWeightedPodTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, labels)...)
 	if len(member.RequiredDuringSchedulingIgnoredDuringExecution) == 0 && len(member.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
 		return nil
 	}
@@ -78,8 +78,8 @@ func memberPodAntiAffinity(a *corev1.PodAntiAffinity, labels map[string]string) 
 		return nil
 	}
 	member := corev1.PodAntiAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution:  memberTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, labels),
-		PreferredDuringSchedulingIgnoredDuringExecution: memberWeighted(a.PreferredDuringSchedulingIgnoredDuringExecution, labels),
+		RequiredDuringSchedulingIgnoredDuringExecution:  memberPodTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, labels),
+		PreferredDuringSchedulingIgnoredDuringExecution: memberWeightedPodTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, labels),
 	}
 	if len(member.RequiredDuringSchedulingIgnoredDuringExecution) == 0 && len(member.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
 		return nil
@@ -87,9 +87,9 @@ func memberPodAntiAffinity(a *corev1.PodAntiAffinity, labels map[string]string) 
 	return &member
 }
 
-// isAnswerable reports whether a member's nodes and namespaces are guaranteed to have the labels
+// isEvaluableInMember reports whether a member's nodes and namespaces are guaranteed to have the labels
 // that a term refers to.
-func isAnswerable(t corev1.PodAffinityTerm) bool {
+func isEvaluableInMember(t corev1.PodAffinityTerm) bool {
 	if t.TopologyKey != corev1.LabelHostname {
 		return false
 	}
@@ -109,7 +109,7 @@ func isAnswerable(t corev1.PodAffinityTerm) bool {
 	return true
 }
 
-func memberTerms(terms []corev1.PodAffinityTerm, labels map[string]string) []corev1.PodAffinityTerm {
+func memberPodTerms(terms []corev1.PodAffinityTerm, labels map[string]string) []corev1.PodAffinityTerm {
 	var kept []corev1.PodAffinityTerm
 	for _, t := range terms {
 		if !v1alpha1.Reserved(t.TopologyKey) {
@@ -119,7 +119,7 @@ func memberTerms(terms []corev1.PodAffinityTerm, labels map[string]string) []cor
 	return kept
 }
 
-func memberWeighted(terms []corev1.WeightedPodAffinityTerm, labels map[string]string) []corev1.WeightedPodAffinityTerm {
+func memberWeightedPodTerms(terms []corev1.WeightedPodAffinityTerm, labels map[string]string) []corev1.WeightedPodAffinityTerm {
 	var kept []corev1.WeightedPodAffinityTerm
 	for _, t := range terms {
 		if !v1alpha1.Reserved(t.PodAffinityTerm.TopologyKey) {

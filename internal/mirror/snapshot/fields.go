@@ -8,11 +8,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table lists the decision on every field of a VolumeSnapshot's spec.
-var Table = fields.Table{
+// SnapshotFieldTable lists the decision on every field of a VolumeSnapshot's spec.
+var SnapshotFieldTable = fields.Table{
 	Title:  "VolumeSnapshot spec (host to member)",
-	Root:   "spec",
-	Holder: reflect.TypeFor[snapshotv1.VolumeSnapshotSpec](),
+	PathPrefix:   "spec",
+	StructType: reflect.TypeFor[snapshotv1.VolumeSnapshotSpec](),
 	Fields: []fields.Field{
 		{Path: "source.persistentVolumeClaimName", Decision: fields.Keep, Why: "the leaf claim has the name of its root"},
 		{Path: "source.volumeSnapshotContentName", Decision: fields.Drop, Why: "names a content in the host; Xylem takes snapshots only of claims, and reports other sources as an error in the content's status"},
@@ -20,11 +20,11 @@ var Table = fields.Table{
 	},
 }
 
-// StatusTable lists the decision on every field of a leaf content's status.
-var StatusTable = fields.Table{
+// ContentStatusFieldTable lists the decision on every field of a leaf content's status.
+var ContentStatusFieldTable = fields.Table{
 	Title:  "VolumeSnapshotContent status (member to host)",
-	Root:   "status",
-	Holder: reflect.TypeFor[snapshotv1.VolumeSnapshotContentStatus](),
+	PathPrefix:   "status",
+	StructType: reflect.TypeFor[snapshotv1.VolumeSnapshotContentStatus](),
 	Fields: []fields.Field{
 		{Path: "snapshotHandle", Decision: fields.Translate, Why: "the member's cluster ID and the name of the leaf content; the driver's own handle is in the annotation `xylem.io/handle`"},
 		{Path: "creationTime", Decision: fields.Keep, Why: "by the clock of the member's storage system"},

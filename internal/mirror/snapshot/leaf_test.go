@@ -16,11 +16,11 @@ import (
 // current policy.
 func TestSecuredRecordsThePolicy(t *testing.T) {
 	origin := mirror.Origin{HostID: "host-id", Root: types.NamespacedName{Namespace: "shop", Name: "backup"}, UID: "root"}
-	content := Secured(&snapshotv1.VolumeSnapshotContent{Spec: snapshotv1.VolumeSnapshotContentSpec{DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete}}, origin)
-	if content == nil || Policy(content) != snapshotv1.VolumeSnapshotContentDelete || !Retained(content) {
+	content := SecuredContent(&snapshotv1.VolumeSnapshotContent{Spec: snapshotv1.VolumeSnapshotContentSpec{DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete}}, origin)
+	if content == nil || MemberDeletionPolicy(content) != snapshotv1.VolumeSnapshotContentDelete || !IsContentRetained(content) {
 		t.Fatalf("got %v, want policy Retain, and a record of Delete", content)
 	}
-	if again := Secured(content, origin); again != nil {
+	if again := SecuredContent(content, origin); again != nil {
 		t.Errorf("a secured content changes: %v", again)
 	}
 	for _, edit := range []func(map[string]string){
@@ -29,8 +29,8 @@ func TestSecuredRecordsThePolicy(t *testing.T) {
 	} {
 		edited := content.DeepCopy()
 		edit(edited.Annotations)
-		after := Secured(edited, origin)
-		if after == nil || Policy(after) != snapshotv1.VolumeSnapshotContentRetain {
+		after := SecuredContent(edited, origin)
+		if after == nil || MemberDeletionPolicy(after) != snapshotv1.VolumeSnapshotContentRetain {
 			t.Errorf("without a record, got %v, want a record of Retain", after)
 		}
 	}
@@ -40,18 +40,18 @@ func TestSecuredRecordsThePolicy(t *testing.T) {
 func TestRecordContentRecordsTheSnapshot(t *testing.T) {
 	leaf := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: ContentName("leaf"), UID: "content"}}
 	leaf.Spec.VolumeSnapshotRef.UID, leaf.Spec.Source.VolumeHandle = "leaf", ptr.To("disk-1")
-	recorded := RecordContent(&snapshotv1.VolumeSnapshotContent{}, leaf)
-	if got := RecordOf(recorded); got.Snapshot != "leaf" || got.Content != "content" {
+	recorded := RecordLeafContent(&snapshotv1.VolumeSnapshotContent{}, leaf)
+	if got := ContentRecordOf(recorded); got.Snapshot != "leaf" || got.Content != "content" {
 		t.Errorf("recorded %+v", got)
 	}
 	imported := leaf.DeepCopy()
 	imported.Name = "imported"
-	if got := RecordOf(RecordContent(&snapshotv1.VolumeSnapshotContent{}, imported)); got.Snapshot != "" {
+	if got := ContentRecordOf(RecordLeafContent(&snapshotv1.VolumeSnapshotContent{}, imported)); got.Snapshot != "" {
 		t.Errorf("for an imported content, recorded %+v", got)
 	}
 	other := recorded.DeepCopy()
 	other.Annotations[v1alpha1.AnnotationLeafSnapshotUID] = "earlier"
-	if got := RecordOf(RecordContent(other, leaf)); got.Snapshot != "earlier" {
+	if got := ContentRecordOf(RecordLeafContent(other, leaf)); got.Snapshot != "earlier" {
 		t.Errorf("the record of the leaf changed to %+v", got)
 	}
 }

@@ -29,7 +29,7 @@ const (
 	// FinalizerRestored protects a VolumeSnapshot while claims are being restored from it.
 	FinalizerRestored = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"
 
-	yes = "yes"
+	beingCreatedValue = "yes"
 
 	contentPrefix = "snapcontent-"
 )
@@ -38,9 +38,9 @@ const (
 // VolumeSnapshot.
 func ContentName(snapshot types.UID) string { return contentPrefix + string(snapshot) }
 
-// SnapshotOf returns the VolumeSnapshot's UID from the name of a content that a snapshot-controller
+// SnapshotUIDFromName returns the VolumeSnapshot's UID from the name of a content that a snapshot-controller
 // created, or "" for other names.
-func SnapshotOf(content string) types.UID {
+func SnapshotUIDFromName(content string) types.UID {
 	uid, found := strings.CutPrefix(content, contentPrefix)
 	if !found {
 		return ""
@@ -48,59 +48,59 @@ func SnapshotOf(content string) types.UID {
 	return types.UID(uid)
 }
 
-// RootOf returns the name of a content's VolumeSnapshot.
-func RootOf(content *snapshotv1.VolumeSnapshotContent) types.NamespacedName {
+// RootSnapshotKey returns the name of a content's VolumeSnapshot.
+func RootSnapshotKey(content *snapshotv1.VolumeSnapshotContent) types.NamespacedName {
 	ref := content.Spec.VolumeSnapshotRef
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// Own reports whether Xylem is the driver of a host content.
-func Own(content *snapshotv1.VolumeSnapshotContent) bool {
+// IsXylemContent reports whether Xylem is the driver of a host content.
+func IsXylemContent(content *snapshotv1.VolumeSnapshotContent) bool {
 	return content.Spec.Driver == v1alpha1.ProvisionerName
 }
 
-// PlacedIn returns the cluster ID of the member that has, or may have, the snapshot of a host
+// ContentPlacedIn returns the cluster ID of the member that has, or may have, the snapshot of a host
 // content. It is empty if no member has it.
-func PlacedIn(content *snapshotv1.VolumeSnapshotContent) string {
+func ContentPlacedIn(content *snapshotv1.VolumeSnapshotContent) string {
 	return content.Annotations[v1alpha1.AnnotationPlacedIn]
 }
 
-// Announced reports whether the snapshot-controller has marked a content's VolumeSnapshot as
+// IsSnapshotBeingDeleted reports whether the snapshot-controller has marked a content's VolumeSnapshot as
 // being deleted.
-func Announced(content *snapshotv1.VolumeSnapshotContent) bool {
+func IsSnapshotBeingDeleted(content *snapshotv1.VolumeSnapshotContent) bool {
 	return metav1.HasAnnotation(content.ObjectMeta, AnnBeingDeleted)
 }
 
-// Held reports whether a content has its driver's finalizer.
-func Held(content *snapshotv1.VolumeSnapshotContent) bool {
+// HasDriverFinalizer reports whether a content has its driver's finalizer.
+func HasDriverFinalizer(content *snapshotv1.VolumeSnapshotContent) bool {
 	return slices.Contains(content.Finalizers, FinalizerContent)
 }
 
-// Abandoned reports whether an admin has abandoned the snapshot that a content represents.
-func Abandoned(content *snapshotv1.VolumeSnapshotContent) bool {
+// IsAbandonedSnapshot reports whether an admin has abandoned the snapshot that a content represents.
+func IsAbandonedSnapshot(content *snapshotv1.VolumeSnapshotContent) bool {
 	return content.Annotations[v1alpha1.AnnotationAbandon] == "true"
 }
 
-// Gone reports whether a content's member was deregistered.
-func Gone(content *snapshotv1.VolumeSnapshotContent) bool {
+// IsClusterGone reports whether a content's member was deregistered.
+func IsClusterGone(content *snapshotv1.VolumeSnapshotContent) bool {
 	return content.Annotations[v1alpha1.AnnotationClusterGone] != ""
 }
 
-// MayChangeMode reports whether an admin allows volumes with a volume mode other than the source's
+// MayChangeVolumeMode reports whether an admin allows volumes with a volume mode other than the source's
 // (external-provisioner, getSnapshotSource).
-func MayChangeMode(content *snapshotv1.VolumeSnapshotContent) bool {
+func MayChangeVolumeMode(content *snapshotv1.VolumeSnapshotContent) bool {
 	allowed, err := strconv.ParseBool(content.Annotations[AnnAllowModeChange])
 	return err == nil && allowed
 }
 
-// Awaited reports whether a VolumeSnapshot of a claim in the host is still to be taken: the host's
+// HasPendingSnapshot reports whether a VolumeSnapshot of a claim in the host is still to be taken: the host's
 // snapshot-controller keeps the claim until then.
-func Awaited(claim *corev1.PersistentVolumeClaim) bool {
+func HasPendingSnapshot(claim *corev1.PersistentVolumeClaim) bool {
 	return claim != nil && slices.Contains(claim.Finalizers, FinalizerSource)
 }
 
-// Record is what a VolumeSnapshotContent in the host records about its leaf.
-type Record struct {
+// ContentRecord is what a VolumeSnapshotContent in the host records about its leaf.
+type ContentRecord struct {
 	// Snapshot and Content are the UIDs of the leaf VolumeSnapshot and its content. They are
 	// empty until Xylem records them.
 	Snapshot, Content types.UID
@@ -111,9 +111,9 @@ type Record struct {
 	Disk string
 }
 
-// RecordOf returns what a VolumeSnapshotContent in the host records about its leaf.
-func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
-	return Record{
+// ContentRecordOf returns what a VolumeSnapshotContent in the host records about its leaf.
+func ContentRecordOf(content *snapshotv1.VolumeSnapshotContent) ContentRecord {
+	return ContentRecord{
 		Snapshot: types.UID(content.Annotations[v1alpha1.AnnotationLeafSnapshotUID]),
 		Content:  types.UID(content.Annotations[v1alpha1.AttributeLeafUID]),
 		Handle:   content.Annotations[v1alpha1.AttributeHandle],
@@ -121,23 +121,23 @@ func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
 	}
 }
 
-// Has reports whether a disk is the recorded one, or whether no disk is recorded.
-func (r Record) Has(disk string) bool { return r.Disk == "" || disk == r.Disk }
+// MatchesDisk reports whether a disk is the recorded one, or whether no disk is recorded.
+func (r ContentRecord) MatchesDisk(disk string) bool { return r.Disk == "" || disk == r.Disk }
 
-// TakenOf reports whether a leaf content is, or will be, a snapshot of the recorded disk.
-func (r Record) TakenOf(leaf *snapshotv1.VolumeSnapshotContent) bool { return r.Has(diskOf(leaf)) }
+// MatchesDiskOf reports whether a leaf content is, or will be, a snapshot of the recorded disk.
+func (r ContentRecord) MatchesDiskOf(leaf *snapshotv1.VolumeSnapshotContent) bool { return r.MatchesDisk(sourceDiskHandle(leaf)) }
 
-// Names reports whether a leaf content has the recorded handle, or whether no handle is recorded. A
+// MatchesHandleOf reports whether a leaf content has the recorded handle, or whether no handle is recorded. A
 // csi-snapshotter sets the handle once. It clears the handle of a content that is being deleted
 // after it has deleted the snapshot.
-func (r Record) Names(leaf *snapshotv1.VolumeSnapshotContent) bool {
-	handle := HandleOf(leaf)
+func (r ContentRecord) MatchesHandleOf(leaf *snapshotv1.VolumeSnapshotContent) bool {
+	handle := SnapshotHandleOf(leaf)
 	return r.Handle == "" || handle == r.Handle || handle == "" && leaf.DeletionTimestamp != nil
 }
 
-// LeafContent returns the name of the leaf content that a host content records, or "".
-func LeafContent(content *snapshotv1.VolumeSnapshotContent) string {
-	if uid := RecordOf(content).Snapshot; uid != "" {
+// LeafContentName returns the name of the leaf content that a host content records, or "".
+func LeafContentName(content *snapshotv1.VolumeSnapshotContent) string {
+	if uid := ContentRecordOf(content).Snapshot; uid != "" {
 		return ContentName(uid)
 	}
 	return ""

@@ -13,24 +13,24 @@ import (
 // pluginPrefix is the prefix for the names of volume plugins that are not CSI drivers.
 const pluginPrefix = "kubernetes.io/"
 
-// Of returns the driver of a leaf PV and its volume handle. For an in-tree volume plugin,
+// VolumeSourceOf returns the driver of a leaf PV and its volume handle. For an in-tree volume plugin,
 // these are kubernetes.io/<plugin> and the volume's identifier, if it has a simple one.
-func Of(leaf *corev1.PersistentVolume) (driver, handle string) {
+func VolumeSourceOf(leaf *corev1.PersistentVolume) (driver, handle string) {
 	s := &leaf.Spec.PersistentVolumeSource
 	if s.CSI != nil {
 		return s.CSI.Driver, s.CSI.VolumeHandle
 	}
-	plugin := pluginOf(s)
+	plugin := volumePluginOf(s)
 	if plugin == "" {
 		return "", ""
 	}
-	return pluginPrefix + plugin, handleOf(s)
+	return pluginPrefix + plugin, inTreeHandleOf(s)
 }
 
-// pluginOf returns the JSON name of the volume source that is set.
-func pluginOf(s *corev1.PersistentVolumeSource) string {
+// volumePluginOf returns the JSON name of the volume source that is set.
+func volumePluginOf(s *corev1.PersistentVolumeSource) string {
 	v := reflect.ValueOf(s).Elem()
-	for _, f := range fields.JSONFields(v.Type()) {
+	for _, f := range fields.JSONFieldsOf(v.Type()) {
 		if !v.FieldByIndex(f.Index).IsNil() {
 			return f.Name
 		}
@@ -38,7 +38,7 @@ func pluginOf(s *corev1.PersistentVolumeSource) string {
 	return ""
 }
 
-func handleOf(s *corev1.PersistentVolumeSource) string {
+func inTreeHandleOf(s *corev1.PersistentVolumeSource) string {
 	switch {
 	case s.HostPath != nil:
 		return s.HostPath.Path

@@ -23,7 +23,7 @@ func TestOf(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			leaf := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: c.source}}
-			if driver, handle := Of(leaf); driver != c.driver || handle != c.handle {
+			if driver, handle := VolumeSourceOf(leaf); driver != c.driver || handle != c.handle {
 				t.Errorf("got %q, %q; want %q, %q", driver, handle, c.driver, c.handle)
 			}
 		})

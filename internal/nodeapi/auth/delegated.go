@@ -35,9 +35,9 @@ const (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Delegated returns an authenticator and an authorizer that delegate to the host, as in a kubelet.
+// NewDelegatedAuth returns an authenticator and an authorizer that delegate to the host, as in a kubelet.
 // The returned function watches the CA for client certificates, and must run for both to work.
-func Delegated(config *rest.Config) (authenticator.Request, authorizer.Authorizer, func(context.Context), error) {
+func NewDelegatedAuth(config *rest.Config) (authenticator.Request, authorizer.Authorizer, func(context.Context), error) {
 	host, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("create a client for authentication against the host: %w", err)

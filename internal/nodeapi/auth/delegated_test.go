@@ -136,7 +136,7 @@ func TestDelegated(t *testing.T) {
 	h := &reviewer{configMap: configMap("1", first.pem()), changes: make(chan corev1.ConfigMap), asked: make(chan authorizationv1.SubjectAccessReviewSpec, 8)}
 	server := httptest.NewServer(h)
 	defer server.Close()
-	authenticates, authorizes, run, err := Delegated(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	authenticates, authorizes, run, err := NewDelegatedAuth(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestDelegated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Check(ctx, response.User, "create", "proxy", "kosmos-one", failure.ErrUnauthorized) != nil {
+	if g.CheckNodeAccess(ctx, response.User, "create", "proxy", "kosmos-one", failure.ErrUnauthorized) != nil {
 		t.Error("a request that the host allows is refused")
 	}
 	asked := (<-h.asked).ResourceAttributes
@@ -198,7 +198,7 @@ func TestDelegated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Check(ctx, other.User, "get", "proxy", "kosmos-one", failure.ErrUnauthorized) != failure.ErrUnauthorized {
+	if g.CheckNodeAccess(ctx, other.User, "get", "proxy", "kosmos-one", failure.ErrUnauthorized) != failure.ErrUnauthorized {
 		t.Error("a request that the host refuses is allowed")
 	}
 }

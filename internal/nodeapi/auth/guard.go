@@ -24,15 +24,15 @@ type Guard struct {
 	Log           logr.Logger
 }
 
-// Authenticate returns the user of a request. It removes the credentials from the request
+// AuthenticateRequest returns the user of a request. It removes the credentials from the request
 // header.
-func (g *Guard) Authenticate(r *http.Request) (user.Info, *failure.Failure) {
+func (g *Guard) AuthenticateRequest(r *http.Request) (user.Info, *failure.Failure) {
 	response, ok, err := g.Authenticator.AuthenticateRequest(r)
 	if err != nil || !ok || response.User.GetName() == user.Anonymous {
 		if err != nil {
 			g.Log.V(1).Info("could not authenticate a request", "peer", r.RemoteAddr, "cause", err.Error())
 		}
-		if unreviewed(err) {
+		if isReviewError(err) {
 			return nil, errUnreviewed
 		}
 		return nil, failure.ErrUnauthenticated
@@ -42,21 +42,21 @@ func (g *Guard) Authenticate(r *http.Request) (user.Info, *failure.Failure) {
 
 // errUnreviewed reports that the host did not review the caller's credentials or permission. It is no
 // refusal.
-var errUnreviewed = failure.Unavailable("the host's API server did not review the request. Try again")
+var errUnreviewed = failure.UnavailableFailure("the host's API server did not review the request. Try again")
 
-// unreviewed reports whether an error is that of a request to the host.
-func unreviewed(err error) bool {
+// isReviewError reports whether an error is that of a request to the host.
+func isReviewError(err error) bool {
 	if all, several := err.(utilerrors.Aggregate); several { //nolint:errorlint // the authenticators' errors are not wrapped
-		return slices.ContainsFunc(all.Errors(), unreviewed)
+		return slices.ContainsFunc(all.Errors(), isReviewError)
 	}
 	var status apierrors.APIStatus
 	var network net.Error
 	return errors.As(err, &status) || errors.As(err, &network)
 }
 
-// Check returns nil if the host allows a user to access a subresource of a node, or of all nodes if the
+// CheckNodeAccess returns nil if the host allows a user to access a subresource of a node, or of all nodes if the
 // name is empty. Otherwise, it returns refused, or another failure if the host does not respond.
-func (g *Guard) Check(ctx context.Context, who user.Info, verb, subresource, node string, refused *failure.Failure) *failure.Failure {
+func (g *Guard) CheckNodeAccess(ctx context.Context, who user.Info, verb, subresource, node string, refused *failure.Failure) *failure.Failure {
 	decision, _, err := g.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: who, Verb: verb, APIVersion: "v1", Resource: "nodes", Subresource: subresource, Name: node, ResourceRequest: true,
 	})

@@ -37,10 +37,10 @@ func TestOutageIsNoRefusal(t *testing.T) {
 				return authorizer.DecisionNoOpinion, "", tc.err
 			}),
 		}
-		if _, failed := g.Authenticate(httptest.NewRequest(http.MethodGet, "/", nil)); failed == nil || failed.Code != tc.want {
+		if _, failed := g.AuthenticateRequest(httptest.NewRequest(http.MethodGet, "/", nil)); failed == nil || failed.Code != tc.want {
 			t.Errorf("%s: %+v, want code %d", name, failed, tc.want)
 		}
-		failed := g.Check(t.Context(), &user.DefaultInfo{}, "get", "proxy", "", failure.ErrUnauthorized)
+		failed := g.CheckNodeAccess(t.Context(), &user.DefaultInfo{}, "get", "proxy", "", failure.ErrUnauthorized)
 		if want := failure.ErrUnauthorized; tc.err == nil && failed != want || tc.err != nil && failed == want {
 			t.Errorf("%s: the check returns %+v", name, failed)
 		}

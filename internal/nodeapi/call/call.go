@@ -24,45 +24,45 @@ type Call struct {
 
 // Subresources of Pods that the manager serves.
 const (
-	Log         = "log"
-	Exec        = "exec"
-	Attach      = "attach"
-	PortForward = "portforward"
+	SubresourceLog         = "log"
+	SubresourceExec        = "exec"
+	SubresourceAttach      = "attach"
+	SubresourcePortForward = "portforward"
 )
 
-// routes maps the first segment of a kubelet path to a Pod subresource.
-var routes = map[string]string{
-	"containerLogs": Log, "exec": Exec, "attach": Attach, "portForward": PortForward,
+// subresourceByPath maps the first segment of a kubelet path to a Pod subresource.
+var subresourceByPath = map[string]string{
+	"containerLogs": SubresourceLog, "exec": SubresourceExec, "attach": SubresourceAttach, "portForward": SubresourcePortForward,
 }
 
-// Streams reports whether the call must be upgraded to a bidirectional stream.
-func (c Call) Streams() bool { return c.Subresource != "" && c.Subresource != Log }
+// NeedsStream reports whether the call must be upgraded to a bidirectional stream.
+func (c Call) NeedsStream() bool { return c.Subresource != "" && c.Subresource != SubresourceLog }
 
-// Verb is the verb that the caller needs on nodes/proxy in the host, and that the Link's account
+// RequiredVerb is the verb that the caller needs on nodes/proxy in the host, and that the Link's account
 // needs on the subresource in the member. A kubelet derives the verb from the HTTP method, so its
 // users with "get" can exec over WebSocket. Virtual nodes require "create" for every call except
 // logs.
-func (c Call) Verb() string {
-	if c.Streams() {
+func (c Call) RequiredVerb() string {
+	if c.NeedsStream() {
 		return "create"
 	}
 	return "get"
 }
 
-// Parse parses a request from the host's API server. It rejects names that Kubernetes does not
+// ParseCall parses a request from the host's API server. It rejects names that Kubernetes does not
 // allow, so that no name can change the path in the member's API.
-func Parse(r *http.Request) (Call, *failure.Failure) {
+func ParseCall(r *http.Request) (Call, *failure.Failure) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if parts[0] == "metrics" || parts[0] == "stats" {
-		return Call{}, failure.NoPath("no such path: the only metrics of virtual nodes are the resource metrics, at /metrics/resource/NODE. Check the path")
+		return Call{}, failure.UnknownPathFailure("no such path: the only metrics of virtual nodes are the resource metrics, at /metrics/resource/NODE. Check the path")
 	}
-	subresource, known := routes[parts[0]]
+	subresource, known := subresourceByPath[parts[0]]
 	want := 4
-	if subresource == PortForward {
+	if subresource == SubresourcePortForward {
 		want = 3
 	}
 	if !known || len(parts) != want || r.URL.RawPath != "" {
-		return Call{}, failure.NoPath("no such path: virtual nodes serve containerLogs, exec, attach and portForward. Check the path")
+		return Call{}, failure.UnknownPathFailure("no such path: virtual nodes serve containerLogs, exec, attach and portForward. Check the path")
 	}
 	c := Call{Subresource: subresource, Pod: types.NamespacedName{Namespace: parts[1], Name: parts[2]}}
 	if want == 4 {
@@ -72,36 +72,36 @@ func Parse(r *http.Request) (Call, *failure.Failure) {
 		c.Pod.Namespace: validation.ValidateNamespaceName, c.Pod.Name: validation.NameIsDNSSubdomain,
 	} {
 		if len(check(name, false)) > 0 {
-			return c, failure.BadRequest("the path does not name a Pod: %q is not a valid name. Check the path", name)
+			return c, failure.BadRequestFailure("the path does not name a Pod: %q is not a valid name. Check the path", name)
 		}
 	}
 	if want == 4 && len(validation.NameIsDNSLabel(c.Container, false)) > 0 {
-		return c, failure.BadRequest("the path does not name a container: %q is not a valid name. Check the path", c.Container)
+		return c, failure.BadRequestFailure("the path does not name a container: %q is not a valid name. Check the path", c.Container)
 	}
-	if failed := c.allows(r); failed != nil {
+	if failed := c.checkMethodAndUpgrade(r); failed != nil {
 		return c, failed
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return c, failure.BadRequest("the query cannot be parsed: %v. Check the query", err)
+		return c, failure.BadRequestFailure("the query cannot be parsed: %v. Check the query", err)
 	}
-	c.Query = c.translate(query)
+	c.Query = c.translateQuery(query)
 	return c, nil
 }
 
-// allows returns a failure if the method is wrong or the request lacks an upgrade.
+// checkMethodAndUpgrade returns a failure if the method is wrong or the request lacks an upgrade.
 //
 // A GET request for a stream needs a query. Users who may only get nodes/proxy can send GET requests
 // through the API server's node proxy, which have the API server's identity and must not open streams. The
 // node proxy drops the query of an upgrade (kubernetes/kubernetes#77142). kubectl's streams arrive as
 // POST, because API servers translate its WebSockets. The streams of older WebSocket clients arrive as
 // GET, with a query that the API server writes.
-func (c Call) allows(r *http.Request) *failure.Failure {
+func (c Call) checkMethodAndUpgrade(r *http.Request) *failure.Failure {
 	switch {
-	case !c.Streams() && r.Method != http.MethodGet, c.Streams() && r.Method != http.MethodPost && (r.Method != http.MethodGet || r.URL.RawQuery == ""):
+	case !c.NeedsStream() && r.Method != http.MethodGet, c.NeedsStream() && r.Method != http.MethodPost && (r.Method != http.MethodGet || r.URL.RawQuery == ""):
 		return &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed for this path. Use kubectl"}
-	case c.Streams() && !httpstream.IsUpgradeRequest(r):
-		return failure.BadRequest("%s needs a connection upgraded to SPDY or WebSocket, but the request is not an upgrade request. Check whether a proxy in between removes the headers Connection and Upgrade", c.Subresource)
+	case c.NeedsStream() && !httpstream.IsUpgradeRequest(r):
+		return failure.BadRequestFailure("%s needs a connection upgraded to SPDY or WebSocket, but the request is not an upgrade request. Check whether a proxy in between removes the headers Connection and Upgrade", c.Subresource)
 	}
 	return nil
 }
@@ -112,29 +112,29 @@ var logParameters = []string{"follow", "previous", "timestamps", "sinceSeconds",
 // streamParameters maps the kubelet's parameter names to the API server's.
 var streamParameters = map[string]string{"input": "stdin", "output": "stdout", "error": "stderr", "tty": "tty"}
 
-// translate translates the query of a kubelet path to the member's API. It drops unknown
+// translateQuery translates the query of a kubelet path to the member's API. It drops unknown
 // parameters.
-func (c Call) translate(from url.Values) url.Values {
+func (c Call) translateQuery(from url.Values) url.Values {
 	to := url.Values{}
 	if c.Container != "" {
 		to.Set("container", c.Container)
 	}
 	switch c.Subresource {
-	case Log:
+	case SubresourceLog:
 		for _, name := range logParameters {
 			if values := from[name]; len(values) > 0 {
 				to[name] = values
 			}
 		}
-	case Exec, Attach:
+	case SubresourceExec, SubresourceAttach:
 		for kubelets, name := range streamParameters {
 			// stdout and stderr default to true, so set them to false explicitly.
 			to.Set(name, map[bool]string{true: "true", false: "false"}[from.Get(kubelets) == "1"])
 		}
-		if c.Subresource == Exec {
+		if c.Subresource == SubresourceExec {
 			to["command"] = from["command"]
 		}
-	case PortForward:
+	case SubresourcePortForward:
 		for _, ports := range from["port"] {
 			to["ports"] = append(to["ports"], strings.Split(ports, ",")...)
 		}
@@ -142,9 +142,9 @@ func (c Call) translate(from url.Values) url.Values {
 	return to
 }
 
-// forwarded lists the upgrade headers, which are the only headers that Xylem forwards to the
+// forwardedHeaderNames lists the upgrade headers, which are the only headers that Xylem forwards to the
 // member. The member does not receive the caller's credentials, cookies or addresses.
-var forwarded = []string{
+var forwardedHeaderNames = []string{
 	"Connection", "Upgrade", "X-Stream-Protocol-Version",
 	"Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions",
 }
@@ -152,13 +152,13 @@ var forwarded = []string{
 // bearerProtocol is the prefix of the WebSocket subprotocol in which browsers send a token.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // a prefix
 
-// Headers returns the headers for the request to the member. Requests for logs are never upgraded.
-func (c Call) Headers(from http.Header) http.Header {
+// ForwardedHeaders returns the headers for the request to the member. Requests for logs are never upgraded.
+func (c Call) ForwardedHeaders(from http.Header) http.Header {
 	to := http.Header{"Accept": {"application/json, */*"}}
-	if !c.Streams() {
+	if !c.NeedsStream() {
 		return to
 	}
-	for _, name := range forwarded {
+	for _, name := range forwardedHeaderNames {
 		if values := from.Values(name); len(values) > 0 {
 			to[name] = values
 		}

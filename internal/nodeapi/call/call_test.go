@@ -21,19 +21,19 @@ func TestParse(t *testing.T) {
 		code           int
 	}{
 		"logs": {http.MethodGet, "/containerLogs/shop/web-0/app?follow=true&tailLines=5&insecure=1&stream=Stdout", true,
-			Call{Log, pod, "app", url.Values{"container": {"app"}, "follow": {"true"}, "tailLines": {"5"}, "stream": {"Stdout"}}}, 0},
+			Call{SubresourceLog, pod, "app", url.Values{"container": {"app"}, "follow": {"true"}, "tailLines": {"5"}, "stream": {"Stdout"}}}, 0},
 		"exec": {http.MethodPost, "/exec/shop/web-0/app?input=1&output=1&tty=1&command=sh&command=-c&command=a%26b", false,
-			Call{Exec, pod, "app", url.Values{"container": {"app"}, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"false"}, "tty": {"true"}, "command": {"sh", "-c", "a&b"}}}, 0},
+			Call{SubresourceExec, pod, "app", url.Values{"container": {"app"}, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"false"}, "tty": {"true"}, "command": {"sh", "-c", "a&b"}}}, 0},
 		"exec ignores the API server's parameter names": {http.MethodPost, "/exec/shop/web-0/app?stdin=true&container=other", false,
-			Call{Exec, pod, "app", url.Values{"container": {"app"}, "stdin": {"false"}, "stdout": {"false"}, "stderr": {"false"}, "tty": {"false"}, "command": nil}}, 0},
+			Call{SubresourceExec, pod, "app", url.Values{"container": {"app"}, "stdin": {"false"}, "stdout": {"false"}, "stderr": {"false"}, "tty": {"false"}, "command": nil}}, 0},
 		"attach": {http.MethodPost, "/attach/shop/web-0/app?output=1&error=1&command=x", false,
-			Call{Attach, pod, "app", url.Values{"container": {"app"}, "stdin": {"false"}, "stdout": {"true"}, "stderr": {"true"}, "tty": {"false"}}}, 0},
-		"port-forward":                {http.MethodPost, "/portForward/shop/web-0?port=80,443", false, Call{PortForward, pod, "", url.Values{"ports": {"80", "443"}}}, 0},
-		"port-forward without a port": {http.MethodPost, "/portForward/shop/web-0", false, Call{PortForward, pod, "", url.Values{}}, 0},
+			Call{SubresourceAttach, pod, "app", url.Values{"container": {"app"}, "stdin": {"false"}, "stdout": {"true"}, "stderr": {"true"}, "tty": {"false"}}}, 0},
+		"port-forward":                {http.MethodPost, "/portForward/shop/web-0?port=80,443", false, Call{SubresourcePortForward, pod, "", url.Values{"ports": {"80", "443"}}}, 0},
+		"port-forward without a port": {http.MethodPost, "/portForward/shop/web-0", false, Call{SubresourcePortForward, pod, "", url.Values{}}, 0},
 		"exec without an upgrade":     {http.MethodPost, "/exec/shop/web-0/app", true, Call{}, http.StatusBadRequest},
 		"exec with another method":    {http.MethodPut, "/exec/shop/web-0/app", false, Call{}, http.StatusMethodNotAllowed},
 		"exec with GET and a query": {http.MethodGet, "/exec/shop/web-0/app?output=1&command=id", false,
-			Call{Exec, pod, "app", url.Values{"container": {"app"}, "stdin": {"false"}, "stdout": {"true"}, "stderr": {"false"}, "tty": {"false"}, "command": {"id"}}}, 0},
+			Call{SubresourceExec, pod, "app", url.Values{"container": {"app"}, "stdin": {"false"}, "stdout": {"true"}, "stderr": {"false"}, "tty": {"false"}, "command": {"id"}}}, 0},
 		"exec with GET, from the node proxy":         {http.MethodGet, "/exec/shop/web-0/app", false, Call{}, http.StatusMethodNotAllowed},
 		"attach with GET, from the node proxy":       {http.MethodGet, "/attach/shop/web-0/app?", false, Call{}, http.StatusMethodNotAllowed},
 		"port-forward with GET, from the node proxy": {http.MethodGet, "/portForward/shop/web-0", false, Call{}, http.StatusMethodNotAllowed},
@@ -62,7 +62,7 @@ func TestParse(t *testing.T) {
 				r.Header.Set("Connection", "Upgrade")
 				r.Header.Set("Upgrade", "SPDY/3.1")
 			}
-			got, failed := Parse(r)
+			got, failed := ParseCall(r)
 			code := 0
 			if failed != nil {
 				code = failed.Code
@@ -90,10 +90,10 @@ func TestHeadersOmitCredentials(t *testing.T) {
 		"Sec-Websocket-Protocol": {"v5.channel.k8s.io", "v4.channel.k8s.io"}, "X-Stream-Protocol-Version": {"v5.channel.k8s.io"},
 		"Accept": {"application/json, */*"},
 	}
-	if diff := cmp.Diff(want, Call{Subresource: Exec}.Headers(from)); diff != "" {
+	if diff := cmp.Diff(want, Call{Subresource: SubresourceExec}.ForwardedHeaders(from)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(http.Header{"Accept": {"application/json, */*"}}, Call{Subresource: Log}.Headers(from)); diff != "" {
+	if diff := cmp.Diff(http.Header{"Accept": {"application/json, */*"}}, Call{Subresource: SubresourceLog}.ForwardedHeaders(from)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -24,28 +24,28 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Message }
 
-// NotFound reports that an object does not exist.
-func NotFound(format string, args ...any) *Failure {
+// NotFoundFailure reports that an object does not exist.
+func NotFoundFailure(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-// NoPath reports a path that does not belong to a Pod.
-func NoPath(message string) *Failure {
+// UnknownPathFailure reports a path that does not belong to a Pod.
+func UnknownPathFailure(message string) *Failure {
 	return &Failure{Code: http.StatusNotFound, Message: message, Exact: true}
 }
 
-// BadRequest reports a request that cannot succeed in this form.
-func BadRequest(format string, args ...any) *Failure {
+// BadRequestFailure reports a request that cannot succeed in this form.
+func BadRequestFailure(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// Forbidden reports that the caller, or Xylem in a member, lacks a permission.
-func Forbidden(format string, args ...any) *Failure {
+// ForbiddenFailure reports that the caller, or Xylem in a member, lacks a permission.
+func ForbiddenFailure(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusForbidden, Message: fmt.Sprintf(format, args...)}
 }
 
-// Unavailable reports a failure that a retry may fix.
-func Unavailable(format string, args ...any) *Failure {
+// UnavailableFailure reports a failure that a retry may fix.
+func UnavailableFailure(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusServiceUnavailable, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -53,14 +53,14 @@ var (
 	// ErrUnauthenticated reports that the caller has no valid credentials.
 	ErrUnauthenticated = &Failure{Code: http.StatusUnauthorized, Message: "Unauthorized"}
 	// ErrUnauthorized does not reveal whether the Pod or node exists.
-	ErrUnauthorized = Forbidden("Forbidden: the request needs permission for nodes/proxy of the Pod's node. Ask an admin of the host cluster to grant the permission")
+	ErrUnauthorized = ForbiddenFailure("Forbidden: the request needs permission for nodes/proxy of the Pod's node. Ask an admin of the host cluster to grant the permission")
 )
 
 // messageLimit is the maximum size of a message in bytes.
 const messageLimit = 2 << 10
 
-// reasons maps an HTTP status to the reason in the Status object.
-var reasons = map[int]metav1.StatusReason{
+// statusReasons maps an HTTP status to the reason in the Status object.
+var statusReasons = map[int]metav1.StatusReason{
 	http.StatusBadRequest:         metav1.StatusReasonBadRequest,
 	http.StatusUnauthorized:       metav1.StatusReasonUnauthorized,
 	http.StatusForbidden:          metav1.StatusReasonForbidden,
@@ -71,32 +71,32 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusGatewayTimeout:     metav1.StatusReasonTimeout,
 }
 
-// Status returns the failure as a JSON Status object, which kubectl prints as one line.
-func (f *Failure) Status() []byte {
-	reason, known := reasons[f.Code]
+// StatusJSON returns the failure as a JSON Status object, which kubectl prints as one line.
+func (f *Failure) StatusJSON() []byte {
+	reason, known := statusReasons[f.Code]
 	if !known {
 		reason = metav1.StatusReasonInternalError
 	}
 	content, err := json.Marshal(&metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Code: int32(f.Code), Reason: reason, Message: f.Line(), //nolint:gosec // an HTTP status
+		Status:   metav1.StatusFailure, Code: int32(f.Code), Reason: reason, Message: f.MessageLine(), //nolint:gosec // an HTTP status
 	})
 	if err != nil { // cannot happen: the object contains only strings and numbers
-		return []byte(f.Line())
+		return []byte(f.MessageLine())
 	}
 	return content
 }
 
-// Line returns the message without characters that could break or repaint a terminal line.
-func (f *Failure) Line() string {
-	return lineBreaks.Replace(sanitize.Plain(f.Message, messageLimit))
+// MessageLine returns the message without characters that could break or repaint a terminal line.
+func (f *Failure) MessageLine() string {
+	return lineBreaks.Replace(sanitize.PlainText(f.Message, messageLimit))
 }
 
 var lineBreaks = strings.NewReplacer("\n", " ", "\t", " ")
 
-// logCode is the status of the response to a request for logs. The API server forwards the text of
+// logStatusCode is the status of the response to a request for logs. The API server forwards the text of
 // a 400 or 500 response, and replaces the text of most others.
-func (f *Failure) logCode() int {
+func (f *Failure) logStatusCode() int {
 	switch {
 	case f.Exact, f.Code == http.StatusUnauthorized, f.Code == http.StatusForbidden:
 		return f.Code
@@ -108,19 +108,19 @@ func (f *Failure) logCode() int {
 	return f.Code
 }
 
-// Write writes the failure as the response. Upgraded requests get a Status object, which
+// WriteResponse writes the failure as the response. Upgraded requests get a Status object, which
 // stream clients expect. Requests for logs get plain text, as from a kubelet.
-func (f *Failure) Write(w http.ResponseWriter, streams bool) {
+func (f *Failure) WriteResponse(w http.ResponseWriter, streams bool) {
 	if reporter, ok := w.(interface{ Refused(why string) }); ok {
-		reporter.Refused(f.Line())
+		reporter.Refused(f.MessageLine())
 	}
 	header := w.Header()
 	clear(header)
-	body, code := f.Status(), f.Code
+	body, code := f.StatusJSON(), f.Code
 	if streams {
 		header.Set("Content-Type", "application/json")
 	} else {
-		body, code = []byte(f.Line()), f.logCode()
+		body, code = []byte(f.MessageLine()), f.logStatusCode()
 		header.Set("Content-Type", "text/plain; charset=utf-8")
 	}
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -129,8 +129,8 @@ func (f *Failure) Write(w http.ResponseWriter, streams bool) {
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// Answered returns the failure that a member's response reports, with the token redacted.
-func Answered(registration, token string, code int, body []byte) *Failure {
+// MemberResponseFailure returns the failure that a member's response reports, with the token redacted.
+func MemberResponseFailure(registration, token string, code int, body []byte) *Failure {
 	var status metav1.Status
 	message := string(body)
 	if err := json.Unmarshal(body, &status); err == nil && status.Message != "" {
@@ -148,7 +148,7 @@ func Answered(registration, token string, code int, body []byte) *Failure {
 	return &Failure{Code: code, Message: fmt.Sprintf("member %q: %s", registration, message)}
 }
 
-// TooMany reports that a limit has been reached.
-func TooMany(format string, args ...any) *Failure {
+// TooManyFailure reports that a limit has been reached.
+func TooManyFailure(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusTooManyRequests, Message: fmt.Sprintf(format, args...)}
 }

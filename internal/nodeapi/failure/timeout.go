@@ -14,8 +14,8 @@ const SetupTimeout = 25 * time.Second
 // ErrSetupTimeout is the cause of a context that SetupTimeout canceled.
 var ErrSetupTimeout = errors.New("the member did not respond in time")
 
-// Slow returns a timeout failure if SetupTimeout canceled the context, and failed otherwise.
-func Slow(ctx context.Context, failed *Failure) *Failure {
+// TimeoutFailureOr returns a timeout failure if SetupTimeout canceled the context, and failed otherwise.
+func TimeoutFailureOr(ctx context.Context, failed *Failure) *Failure {
 	if errors.Is(context.Cause(ctx), ErrSetupTimeout) {
 		return &Failure{Code: http.StatusGatewayTimeout, Message: fmt.Sprintf("no response within %s: %s", SetupTimeout, failed.Message)}
 	}

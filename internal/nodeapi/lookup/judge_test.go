@@ -15,7 +15,7 @@ import (
 
 const hostID = nodeapitest.HostID
 
-var pods = nodeapitest.Pods
+var pods = nodeapitest.RootAndLeafPods
 
 func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 		}, false, http.StatusForbidden, "does not belong to this host"},
 		"a system namespace in the member": {func(root, leaf *corev1.Pod, ns *corev1.Namespace) {
 			root.Namespace, leaf.Namespace, ns.Name = "kube-system", "kube-system", "kube-system"
-			mirror.OriginFor(hostID, root).Stamp(leaf)
+			mirror.OriginForRoot(hostID, root).StampLeaf(leaf)
 		}, false, http.StatusForbidden, "does not belong to this host"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,10 +63,10 @@ func TestJudge(t *testing.T) {
 			if tc.gone {
 				leaf = nil
 			}
-			got := judge(&Target{Root: root, Registration: "one", Up: &Upstream{Member: mirror.Member{Registration: "one", HostID: hostID}}}, hostID, leaf, namespace)
+			got := judgeLeafPod(&Target{Root: root, Registration: "one", Upstream: &Upstream{Member: mirror.Member{Registration: "one", HostID: hostID}}}, hostID, leaf, namespace)
 			code, message := 0, ""
 			if got != nil {
-				code, message = got.Code, got.Line()
+				code, message = got.Code, got.MessageLine()
 			}
 			if code != tc.code || !strings.Contains(message, tc.says) {
 				t.Errorf("%d %q, want %d %q", code, message, tc.code, tc.says)

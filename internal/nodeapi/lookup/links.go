@@ -14,68 +14,68 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/usage"
 )
 
-// Streams contains the methods of streams.Opener that this package and its callers use.
-type Streams interface {
-	Location(path ...string) *url.URL
-	Transport() http.RoundTripper
-	Upgrades(around func(streams.Dial) streams.Dial) proxy.UpgradeRequestRoundTripper
-	May(ctx context.Context, verb, subresource, namespace string) (bool, error)
-	Token() string
+// MemberStreams contains the methods of streams.StreamOpener that this package and its callers use.
+type MemberStreams interface {
+	URLForPath(path ...string) *url.URL
+	RequestTransport() http.RoundTripper
+	UpgradeTransport(around func(streams.DialFunc) streams.DialFunc) proxy.UpgradeRequestRoundTripper
+	HasPermission(ctx context.Context, verb, subresource, namespace string) (bool, error)
+	CurrentToken() string
 }
 
-var _ Streams = &streams.Opener{}
+var _ MemberStreams = &streams.StreamOpener{}
 
 // Upstream is a linked member.
 type Upstream struct {
 	mirror.Member
 	// Live reads the member's API server.
 	Live    client.Reader
-	Streams Streams
+	Streams MemberStreams
 	// Cache contains the member's leaves.
 	Cache client.Reader
 	// Meter counts the leaves' resource usage.
-	Meter usage.Meter
+	Meter usage.UsageMeter
 	// ended is done when the link ends. requests counts the running requests.
 	ended    context.Context //nolint:containedctx // of the link, not of a request
 	requests sync.WaitGroup
 }
 
-// Ended returns a context that is done when the link ends.
-func (u *Upstream) Ended() context.Context { return u.ended }
+// ContextOfLink returns a context that is done when the link ends.
+func (u *Upstream) ContextOfLink() context.Context { return u.ended }
 
-// Leave ends the request that Links.Enter began.
-func (u *Upstream) Leave() { u.requests.Done() }
+// EndRequest ends the request that Links.EnterLink began.
+func (u *Upstream) EndRequest() { u.requests.Done() }
 
 // Links holds this process's links by the virtual node's name. The zero value is empty.
 type Links struct {
 	mu sync.Mutex
-	by map[string]*Upstream
+	byNode map[string]*Upstream
 }
 
-// Serve adds a member until the context ends, and returns when the member's last request has ended.
-func (l *Links) Serve(ctx context.Context, up *Upstream) {
+// ServeMember adds a member until the context ends, and returns when the member's last request has ended.
+func (l *Links) ServeMember(ctx context.Context, up *Upstream) {
 	l.mu.Lock()
-	if l.by == nil {
-		l.by = map[string]*Upstream{}
+	if l.byNode == nil {
+		l.byNode = map[string]*Upstream{}
 	}
 	up.ended = ctx
-	l.by[up.NodeName] = up
+	l.byNode[up.NodeName] = up
 	l.mu.Unlock()
 	<-ctx.Done()
 	l.mu.Lock()
-	if l.by[up.NodeName] == up {
-		delete(l.by, up.NodeName)
+	if l.byNode[up.NodeName] == up {
+		delete(l.byNode, up.NodeName)
 	}
 	l.mu.Unlock()
 	up.requests.Wait()
 }
 
-// Enter returns a virtual node's link for one request, or nil if it has none. The caller must call
+// EnterLink returns a virtual node's link for one request, or nil if it has none. The caller must call
 // Leave.
-func (l *Links) Enter(node string) *Upstream {
+func (l *Links) EnterLink(node string) *Upstream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	up := l.by[node]
+	up := l.byNode[node]
 	if up == nil || up.ended.Err() != nil {
 		return nil
 	}

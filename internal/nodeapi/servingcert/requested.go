@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/util/certificate"
 )
 
-// Requested is a certificate from the signer kubernetes.io/kubelet-serving, which client-go
+// RequestedCertificate is a certificate from the signer kubernetes.io/kubelet-serving, which client-go
 // requests and rotates. Until an admin approves the first request, Requested serves a self-signed
 // certificate.
-type Requested struct {
+type RequestedCertificate struct {
 	manager certificate.Manager
-	until   *SelfSigned
+	fallback   *SelfSignedCertificate
 }
 
 // nodeUser and nodeGroup form a kubelet's subject. The signer accepts no other subject.
@@ -29,8 +29,8 @@ const (
 	nodeGroup = "system:nodes"
 )
 
-// NewRequested requests a certificate for the addresses that the host's API server dials.
-func NewRequested(config *rest.Config, addresses []net.IP, until *SelfSigned) (*Requested, error) {
+// NewRequestedCertificate requests a certificate for the addresses that the host's API server dials.
+func NewRequestedCertificate(config *rest.Config, addresses []net.IP, until *SelfSignedCertificate) (*RequestedCertificate, error) {
 	manager, err := certificate.NewManager(&certificate.Config{
 		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) },
 		GetTemplate: func() *x509.CertificateRequest {
@@ -44,42 +44,42 @@ func NewRequested(config *rest.Config, addresses []net.IP, until *SelfSigned) (*
 		},
 		SignerName:       certificatesv1.KubeletServingSignerName,
 		GetUsages:        certificate.DefaultKubeletServingGetUsages,
-		CertificateStore: &memory{},
+		CertificateStore: &memoryStore{},
 		Name:             "node-api",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("request a certificate from the host: %w", err)
 	}
-	return &Requested{manager, until}, nil
+	return &RequestedCertificate{manager, until}, nil
 }
 
 // NeedLeaderElection returns false because every replica serves.
-func (r *Requested) NeedLeaderElection() bool { return false }
+func (r *RequestedCertificate) NeedLeaderElection() bool { return false }
 
 // Start requests and rotates the certificate until the context ends.
-func (r *Requested) Start(ctx context.Context) error {
+func (r *RequestedCertificate) Start(ctx context.Context) error {
 	r.manager.Start()
 	defer r.manager.Stop()
 	<-ctx.Done()
 	return nil
 }
 
-// Get implements GetCertificate of tls.Config.
-func (r *Requested) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+// GetCertificate implements GetCertificate of tls.Config.
+func (r *RequestedCertificate) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if current := r.manager.Current(); current != nil {
 		return current, nil
 	}
-	return r.until.Get(hello)
+	return r.fallback.GetCertificate(hello)
 }
 
-// memory keeps the certificate in memory. A new process requests another one.
-type memory struct {
+// memoryStore keeps the certificate in memory. A new process requests another one.
+type memoryStore struct {
 	mu      sync.Mutex
 	current *tls.Certificate
 }
 
 // Current implements certificate.Store.
-func (m *memory) Current() (*tls.Certificate, error) {
+func (m *memoryStore) Current() (*tls.Certificate, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current == nil {
@@ -90,7 +90,7 @@ func (m *memory) Current() (*tls.Certificate, error) {
 }
 
 // Update implements certificate.Store.
-func (m *memory) Update(cert, key []byte) (*tls.Certificate, error) {
+func (m *memoryStore) Update(cert, key []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("parse the certificate that the host signed: %w", err)

@@ -14,28 +14,28 @@ import (
 
 // Until a request is approved, the manager serves its self-signed certificate.
 func TestRequested(t *testing.T) {
-	own := &SelfSigned{Name: "manager-0", Addresses: []net.IP{net.ParseIP("10.0.0.7")}, Clock: clock.RealClock{}}
-	r, err := NewRequested(&rest.Config{Host: "https://127.0.0.1:1"}, own.Addresses, own)
+	own := &SelfSignedCertificate{Name: "manager-0", Addresses: []net.IP{net.ParseIP("10.0.0.7")}, Clock: clock.RealClock{}}
+	r, err := NewRequestedCertificate(&rest.Config{Host: "https://127.0.0.1:1"}, own.Addresses, own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine, err := own.Get(nil)
+	mine, err := own.GetCertificate(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := r.Get(nil); err != nil || got != mine {
+	if got, err := r.GetCertificate(nil); err != nil || got != mine {
 		t.Errorf("%v, %v", got, err)
 	}
 }
 
 func TestMemory(t *testing.T) {
-	m := &memory{}
+	m := &memoryStore{}
 	var none *certificate.NoCertKeyError
 	if _, err := m.Current(); !errors.As(err, &none) {
 		t.Errorf("without a certificate, error is %v, want a NoCertKeyError", err)
 	}
-	own := &SelfSigned{Name: "manager-0", Clock: clock.RealClock{}}
-	pair, err := own.Get(nil)
+	own := &SelfSignedCertificate{Name: "manager-0", Clock: clock.RealClock{}}
+	pair, err := own.GetCertificate(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

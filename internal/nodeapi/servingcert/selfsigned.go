@@ -24,9 +24,9 @@ const (
 	clockSkew = 5 * time.Minute
 )
 
-// SelfSigned is a self-signed certificate that is kept in memory and replaced before it
+// SelfSignedCertificate is a self-signed certificate that is kept in memory and replaced before it
 // expires. API servers accept it unless --kubelet-certificate-authority is set.
-type SelfSigned struct {
+type SelfSignedCertificate struct {
 	// Name is the subject. Addresses are the IP addresses for which the certificate is valid.
 	Name      string
 	Addresses []net.IP
@@ -36,15 +36,15 @@ type SelfSigned struct {
 	current *tls.Certificate
 }
 
-// Get implements GetCertificate of tls.Config.
-func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// GetCertificate implements GetCertificate of tls.Config.
+func (s *SelfSignedCertificate) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Clock.Now()
 	if s.current != nil && now.Before(s.current.Leaf.NotAfter.Add(-certificateLife/3)) && now.After(s.current.Leaf.NotBefore) {
 		return s.current, nil
 	}
-	made, err := s.sign(now)
+	made, err := s.createCertificate(now)
 	if err != nil {
 		return nil, fmt.Errorf("create a serving certificate: %w", err)
 	}
@@ -52,7 +52,7 @@ func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return made, nil
 }
 
-func (s *SelfSigned) sign(now time.Time) (*tls.Certificate, error) {
+func (s *SelfSignedCertificate) createCertificate(now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err

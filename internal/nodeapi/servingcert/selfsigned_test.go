@@ -10,10 +10,10 @@ import (
 
 func TestSelfSigned(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC))
-	s := &SelfSigned{Name: "manager-0", Addresses: []net.IP{net.ParseIP("10.0.0.7")}, Clock: clock}
+	s := &SelfSignedCertificate{Name: "manager-0", Addresses: []net.IP{net.ParseIP("10.0.0.7")}, Clock: clock}
 	get := func() string {
 		t.Helper()
-		c, err := s.Get(nil)
+		c, err := s.GetCertificate(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 func taker(t *testing.T, s *Sessions) func(member, namespace string, code int) func() {
 	return func(member, namespace string, code int) func() {
 		t.Helper()
-		release, failed := s.Take(member, namespace)
+		release, failed := s.OpenSession(member, namespace)
 		got := 0
 		if failed != nil {
 			got = failed.Code
@@ -23,7 +23,7 @@ func taker(t *testing.T, s *Sessions) func(member, namespace string, code int) f
 
 // One member's sessions cannot use up the total (I7).
 func TestSessions(t *testing.T) {
-	s := Sessions{Limits: Limits{Sessions: 3, MemberSessions: 2}}
+	s := Sessions{Limits: SessionLimits{Sessions: 3, MemberSessions: 2}}
 	take := taker(t, &s)
 	first := take("one", "a", 0)
 	take("one", "b", 0)
@@ -40,7 +40,7 @@ func TestSessions(t *testing.T) {
 
 // A namespace's sessions leave sessions to other namespaces, in each member and in total.
 func TestSessionsOfNamespaces(t *testing.T) {
-	s := Sessions{Limits: Limits{Sessions: 9, MemberSessions: 4}}
+	s := Sessions{Limits: SessionLimits{Sessions: 9, MemberSessions: 4}}
 	take := taker(t, &s)
 	take("one", "greedy", 0)
 	release := take("one", "greedy", 0)

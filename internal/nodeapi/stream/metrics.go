@@ -14,7 +14,7 @@ func init() {
 	metrics.Registry.MustRegister(openSessions)
 }
 
-// Forget deletes the metrics of a member.
-func Forget(cluster string) {
+// ForgetMemberMetrics deletes the metrics of a member.
+func ForgetMemberMetrics(cluster string) {
 	openSessions.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 }

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// complaintLimit is the maximum size in bytes of a member's error response.
-	complaintLimit = 64 << 10
+	// errorResponseLimit is the maximum size in bytes of a member's error response.
+	errorResponseLimit = 64 << 10
 	// causeLimit is the maximum size in bytes of the error from connecting to a member.
 	causeLimit = 512
 )
 
-// Proxy proxies the request to the member and returns when the stream has ended.
-func (s *Sessions) Proxy(w *Writer, r *http.Request, c call.Call, t lookup.Target) {
-	release, failed := s.Take(t.Registration, c.Pod.Namespace)
+// ProxyCall proxies the request to the member and returns when the stream has ended.
+func (s *Sessions) ProxyCall(w *Writer, r *http.Request, c call.Call, t lookup.Target) {
+	release, failed := s.OpenSession(t.Registration, c.Pod.Namespace)
 	if failed != nil {
-		failed.Write(w, c.Streams())
+		failed.WriteResponse(w, c.NeedsStream())
 		return
 	}
 	defer release()
@@ -32,70 +32,70 @@ func (s *Sessions) Proxy(w *Writer, r *http.Request, c call.Call, t lookup.Targe
 	gauge.Inc()
 	defer gauge.Dec()
 	one := w.session
-	stop := context.AfterFunc(t.Up.Ended(), func() { one.cancel(errLinkEnded) }) //nolint:contextcheck // the link ends its sessions
+	stop := context.AfterFunc(t.Upstream.ContextOfLink(), func() { one.cancel(errLinkEnded) }) //nolint:contextcheck // the link ends its sessions
 	defer stop()
 
-	location := t.Up.Streams.Location("api", "v1", "namespaces", c.Pod.Namespace, "pods", c.Pod.Name, c.Subresource)
+	location := t.Upstream.Streams.URLForPath("api", "v1", "namespaces", c.Pod.Namespace, "pods", c.Pod.Name, c.Subresource)
 	location.RawQuery = c.Query.Encode()
 	request := r.Clone(r.Context())
 	request.URL, request.Host, request.Body, request.ContentLength = location, location.Host, http.NoBody, 0
-	request.Header, request.Trailer, request.TransferEncoding = c.Headers(r.Header), nil, nil
+	request.Header, request.Trailer, request.TransferEncoding = c.ForwardedHeaders(r.Header), nil, nil
 	request.RemoteAddr = "" // do not reveal the caller's address to the member
 
 	fail := func(code int, content []byte) *failure.Failure {
-		return failure.Answered(t.Registration, t.Up.Streams.Token(), code, content)
+		return failure.MemberResponseFailure(t.Registration, t.Upstream.Streams.CurrentToken(), code, content)
 	}
-	w.failed = fail
-	handler := proxy.NewUpgradeAwareHandler(location, &logs{session: one, c: c, t: t, fail: fail}, false, c.Streams(), &responder{c, t})
+	w.toFailure = fail
+	handler := proxy.NewUpgradeAwareHandler(location, &logTransport{session: one, call: c, target: t, fail: fail}, false, c.NeedsStream(), &errorResponder{c, t})
 	handler.UseLocationHost = true
 	handler.FlushInterval = -1 // flushes immediately
-	handler.UpgradeTransport = t.Up.Streams.Upgrades(one.around)
+	handler.UpgradeTransport = t.Upstream.Streams.UpgradeTransport(one.wrapDial)
 	handler.ServeHTTP(w, request)
 }
 
-// logs is the transport of requests for logs. It returns only the body of the member's response, so
+// logTransport is the transport of requests for logs. It returns only the body of the member's response, so
 // none of its headers reach the client.
-type logs struct {
+type logTransport struct {
 	session *Session
-	c       call.Call
-	t       lookup.Target
+	call       call.Call
+	target       lookup.Target
 	fail    func(int, []byte) *failure.Failure
 }
 
 // RoundTrip implements http.RoundTripper.
-func (l *logs) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := l.t.Up.Streams.Transport().RoundTrip(request)
+func (l *logTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := l.target.Upstream.Streams.RequestTransport().RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		content, _ := io.ReadAll(io.LimitReader(response.Body, complaintLimit))
+		content, _ := io.ReadAll(io.LimitReader(response.Body, errorResponseLimit))
 		_ = response.Body.Close()
 		if response.StatusCode == http.StatusForbidden {
-			if allowed, err := l.t.Up.Streams.May(request.Context(), l.c.Verb(), l.c.Subresource, l.c.Pod.Namespace); err == nil && !allowed {
-				return nil, lookup.MissingPermission(l.c, l.t.Registration)
+			if allowed, err := l.target.Upstream.Streams.HasPermission(request.Context(), l.call.RequiredVerb(), l.call.Subresource, l.call.Pod.Namespace); err == nil && !allowed {
+				return nil, lookup.MissingPermission(l.call, l.target.Registration)
 			}
 		}
 		return nil, l.fail(response.StatusCode, content)
 	}
-	l.session.establish()
+	l.session.markEstablished()
 	response.Header, response.Trailer = http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"}}, nil
-	response.Body = &body{response.Body, l.session}
+	response.Body = &logBody{response.Body, l.session}
 	return response, nil
 }
 
-// responder writes the error response if the proxy fails.
-type responder struct {
-	c call.Call
-	t lookup.Target
+// errorResponder writes the error response if the proxy fails.
+type errorResponder struct {
+	call call.Call
+	target lookup.Target
 }
 
 // Error implements proxy.ErrorResponder.
-func (r *responder) Error(w http.ResponseWriter, request *http.Request, err error) {
+func (r *errorResponder) Error(w http.ResponseWriter, request *http.Request, err error) {
 	if failed, ok := err.(*failure.Failure); ok { //nolint:errorlint // RoundTrip returns it unwrapped
-		failed.Write(w, r.c.Streams())
+		failed.WriteResponse(w, r.call.NeedsStream())
 		return
 	}
-	failed := failure.Unavailable("member %q cannot be reached: %s. Run kubectl describe clusterregistration %[1]s", r.t.Registration, sanitize.Plain(err.Error(), causeLimit))
-	failure.Slow(request.Context(), failed).Write(w, r.c.Streams())
+	failed := failure.UnavailableFailure("member %q cannot be reached: %s. Run kubectl describe clusterregistration %[1]s", r.target.Registration, sanitize.PlainText(err.Error(), causeLimit))
+	failure.TimeoutFailureOr(request.Context(), failed).WriteResponse(w, r.call.NeedsStream())
 }

@@ -27,9 +27,9 @@ var (
 	errTooLong   = errors.New("the header of the member's response is too long")
 )
 
-// answerLimit is the maximum number of bytes, including TLS, that a member may send before the
+// preUpgradeLimit is the maximum number of bytes, including TLS, that a member may send before the
 // upgrade.
-const answerLimit = 512 << 10
+const preUpgradeLimit = 512 << 10
 
 // Session is one proxied request. A setup timeout applies until it is established, and an idle
 // timeout afterwards.
@@ -38,59 +38,59 @@ type Session struct {
 	cancel context.CancelCauseFunc
 	clock  clock.WithDelayedExecution
 	idle   time.Duration
-	// below is the client's connection. It may be nil in tests.
-	below net.Conn
+	// clientConnection is the client's connection. It may be nil in tests.
+	clientConnection net.Conn
 
 	setup clock.Timer
-	up    atomic.Bool // established
+	established    atomic.Bool // established
 
 	mu       sync.Mutex
 	active   time.Time
 	watchdog clock.Timer
 	stops    []func() bool
 	code     int
-	why      string       // why the request was refused
+	refusalMessage      string       // why the request was refused
 	bytes    atomic.Int64 // received from the member
 }
 
-// Begin begins a session. The returned request's context ends with the session. below is the
+// BeginSession begins a session. The returned request's context ends with the session. below is the
 // client's connection, or nil if it is unknown.
-func Begin(r *http.Request, idle time.Duration, c clock.WithDelayedExecution, below net.Conn) (*Session, *http.Request) {
+func BeginSession(r *http.Request, idle time.Duration, c clock.WithDelayedExecution, below net.Conn) (*Session, *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	return &Session{
-		ctx: ctx, cancel: cancel, clock: c, idle: idle, below: below,
+		ctx: ctx, cancel: cancel, clock: c, idle: idle, clientConnection: below,
 		setup: c.AfterFunc(failure.SetupTimeout, func() { cancel(failure.ErrSetupTimeout) }),
 	}, r.WithContext(ctx)
 }
 
-// Writer returns a response writer that the session observes.
-func (s *Session) Writer(w http.ResponseWriter) *Writer {
+// WrapWriter returns a response writer that the session observes.
+func (s *Session) WrapWriter(w http.ResponseWriter) *Writer {
 	return &Writer{ResponseWriter: w, session: s}
 }
 
-// Code returns the HTTP status of the response.
-func (s *Session) Code() int { return s.code }
+// StatusCode returns the HTTP status of the response.
+func (s *Session) StatusCode() int { return s.code }
 
-// Bytes returns the number of bytes received from the member.
-func (s *Session) Bytes() int64 { return s.bytes.Load() }
+// ReceivedBytes returns the number of bytes received from the member.
+func (s *Session) ReceivedBytes() int64 { return s.bytes.Load() }
 
-// establish replaces the setup timeout with the idle timeout once the member has responded.
-func (s *Session) establish() {
-	if !s.up.CompareAndSwap(false, true) {
+// markEstablished replaces the setup timeout with the idle timeout once the member has responded.
+func (s *Session) markEstablished() {
+	if !s.established.CompareAndSwap(false, true) {
 		return
 	}
 	s.setup.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active = s.clock.Now()
-	s.watchdog = s.clock.AfterFunc(s.idle, s.look)
-	if s.below != nil { // only closing the connection ends a write that blocks because the client does not read
-		s.stops = append(s.stops, context.AfterFunc(s.ctx, func() { _ = s.below.Close() }))
+	s.watchdog = s.clock.AfterFunc(s.idle, s.checkIdle)
+	if s.clientConnection != nil { // only closing the connection ends a write that blocks because the client does not read
+		s.stops = append(s.stops, context.AfterFunc(s.ctx, func() { _ = s.clientConnection.Close() }))
 	}
 }
 
-// look ends the session if no data was transferred within the idle timeout.
-func (s *Session) look() {
+// checkIdle ends the session if no data was transferred within the idle timeout.
+func (s *Session) checkIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	quiet := s.clock.Since(s.active)
@@ -98,18 +98,18 @@ func (s *Session) look() {
 		s.cancel(errIdle)
 		return
 	}
-	s.watchdog = s.clock.AfterFunc(s.idle-quiet, s.look)
+	s.watchdog = s.clock.AfterFunc(s.idle-quiet, s.checkIdle)
 }
 
-// touch records that data was transferred in either direction.
-func (s *Session) touch() {
+// recordTransfer records that data was transferred in either direction.
+func (s *Session) recordTransfer() {
 	s.mu.Lock()
 	s.active = s.clock.Now()
 	s.mu.Unlock()
 }
 
-// End releases the session's resources.
-func (s *Session) End() {
+// EndSession releases the session's resources.
+func (s *Session) EndSession() {
 	s.setup.Stop()
 	s.mu.Lock()
 	if s.watchdog != nil {
@@ -123,11 +123,11 @@ func (s *Session) End() {
 	s.cancel(nil)
 }
 
-// Outcome returns why the session ended, for the audit log.
-func (s *Session) Outcome() string {
+// AuditOutcome returns why the session ended, for the audit log.
+func (s *Session) AuditOutcome() string {
 	switch cause := context.Cause(s.ctx); {
-	case s.why != "":
-		return s.why
+	case s.refusalMessage != "":
+		return s.refusalMessage
 	case errors.Is(cause, errIdle), errors.Is(cause, errLinkEnded), errors.Is(cause, failure.ErrSetupTimeout):
 		return cause.Error()
 	case cause != nil:
@@ -136,9 +136,9 @@ func (s *Session) Outcome() string {
 	return "ended"
 }
 
-// around wraps dial: it closes the connection to the member when the session ends, and limits the
+// wrapDial wraps dial: it closes the connection to the member when the session ends, and limits the
 // bytes before the upgrade.
-func (s *Session) around(dial streams.Dial) streams.Dial {
+func (s *Session) wrapDial(dial streams.DialFunc) streams.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -155,16 +155,16 @@ func (s *Session) around(dial streams.Dial) streams.Dial {
 type memberConn struct {
 	net.Conn
 	session *Session
-	read    int64 // bytes before the session was established
+	bytesBeforeUpgrade    int64 // bytes before the session was established
 }
 
 // Read implements net.Conn.
 func (c *memberConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.session.touch()
+	c.session.recordTransfer()
 	c.session.bytes.Add(int64(n))
-	if !c.session.up.Load() {
-		if c.read += int64(n); c.read > answerLimit {
+	if !c.session.established.Load() {
+		if c.bytesBeforeUpgrade += int64(n); c.bytesBeforeUpgrade > preUpgradeLimit {
 			return 0, errTooLong
 		}
 	}
@@ -173,20 +173,20 @@ func (c *memberConn) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *memberConn) Write(p []byte) (int, error) {
-	c.session.touch()
+	c.session.recordTransfer()
 	return c.Conn.Write(p)
 }
 
-// body is the body of a response to a request for logs.
-type body struct {
+// logBody is the body of a response to a request for logs.
+type logBody struct {
 	io.ReadCloser
 	session *Session
 }
 
 // Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
+func (b *logBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.session.touch()
+	b.session.recordTransfer()
 	b.session.bytes.Add(int64(n))
 	if err != nil && !errors.Is(err, io.EOF) && b.session.ctx.Err() != nil {
 		err = context.Canceled // the proxy does not log this error; the audit log has the cause
@@ -198,12 +198,12 @@ func (b *body) Read(p []byte) (int, error) {
 type Writer struct {
 	http.ResponseWriter
 	session *Session
-	// failed converts a member's error response to a failure.
-	failed func(code int, body []byte) *failure.Failure
+	// toFailure converts a member's error response to a failure.
+	toFailure func(code int, body []byte) *failure.Failure
 }
 
 // Refused records why the request was refused, for the audit log.
-func (w *Writer) Refused(why string) { w.session.why = why }
+func (w *Writer) Refused(why string) { w.session.refusalMessage = why }
 
 // Unwrap lets http.ResponseController find the wrapped writer's methods.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -223,7 +223,7 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("hijack the connection: %w", err)
 	}
-	w.session.establish()
+	w.session.markEstablished()
 	// The buffer contains data that the client sent before the upgrade. The data belongs to the
 	// stream.
 	return &clientConn{Conn: conn, reader: buffered.Reader, writer: w}, buffered, nil
@@ -241,8 +241,8 @@ type clientConn struct {
 	once             sync.Once
 }
 
-// switching is the beginning of a response with an upgrade.
-var switching = []byte("HTTP/1.1 101")
+// upgradePrefix is the beginning of a response with an upgrade.
+var upgradePrefix = []byte("HTTP/1.1 101")
 
 // Read implements net.Conn.
 func (c *clientConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
@@ -250,13 +250,13 @@ func (c *clientConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
 // Write implements net.Conn.
 func (c *clientConn) Write(p []byte) (int, error) {
 	if !c.decided {
-		c.decided, c.refused = true, !bytes.HasPrefix(p, switching)
+		c.decided, c.refused = true, !bytes.HasPrefix(p, upgradePrefix)
 		c.writer.session.code = http.StatusSwitchingProtocols
 	}
 	if !c.refused {
 		return c.Conn.Write(p)
 	}
-	if c.answer.Len()+len(p) > answerLimit {
+	if c.answer.Len()+len(p) > preUpgradeLimit {
 		return 0, errTooLong
 	}
 	return c.answer.Write(p)
@@ -269,7 +269,7 @@ func (c *clientConn) Close() error {
 			c.sendFailure()
 			return
 		}
-		c.linger()
+		c.lingerUntilClosed()
 	})
 	return c.Conn.Close()
 }
@@ -277,11 +277,11 @@ func (c *clientConn) Close() error {
 // lingerTimeout is how long a client may take to receive the rest of a stream that has ended.
 const lingerTimeout = 10 * time.Second
 
-// linger signals to the client that the stream has ended, and waits until the client closes the
+// lingerUntilClosed signals to the client that the stream has ended, and waits until the client closes the
 // connection. If the connection were closed at once, the client's next ping would reset it, and the
 // client's kernel would discard what the client has not read yet. The client would then report
 // success, although the end of the output is missing.
-func (c *clientConn) linger() {
+func (c *clientConn) lingerUntilClosed() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
@@ -295,12 +295,12 @@ func (c *clientConn) linger() {
 func (c *clientConn) sendFailure() {
 	failed := &failure.Failure{Code: http.StatusBadGateway, Message: "Xylem cannot read the member's response. Try again"}
 	if response, err := http.ReadResponse(bufio.NewReader(&c.answer), nil); err == nil {
-		content, _ := io.ReadAll(io.LimitReader(response.Body, complaintLimit))
+		content, _ := io.ReadAll(io.LimitReader(response.Body, errorResponseLimit))
 		_ = response.Body.Close()
-		failed = c.writer.failed(response.StatusCode, content)
+		failed = c.writer.toFailure(response.StatusCode, content)
 	}
-	c.writer.session.code, c.writer.session.why = failed.Code, failed.Line()
-	content := failed.Status()
+	c.writer.session.code, c.writer.session.refusalMessage = failed.Code, failed.MessageLine()
+	content := failed.StatusJSON()
 	answer := &http.Response{
 		StatusCode: failed.Code, ProtoMajor: 1, ProtoMinor: 1, Close: true,
 		Header:        http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(content))}},

@@ -20,88 +20,88 @@ import (
 )
 
 const (
-	// answerLimit is the maximum size of the metrics API's response in bytes. 50,000 Pods
+	// metricsResponseLimit is the maximum size of the metrics MetricsAPI's response in bytes. 50,000 Pods
 	// take about 25 MiB.
-	answerLimit = 32 << 20
+	metricsResponseLimit = 32 << 20
 	// containersLimit is the maximum number of containers per Pod in the response.
 	containersLimit = 1024
-	// complaintLimit is the maximum size of an error response in bytes.
-	complaintLimit = 64 << 10
-	causeLimit     = 512
-	// depthLimit is the maximum nesting of an unknown field. Kubernetes' own objects nest about twenty
+	// metricsErrorLimit is the maximum size of an error response in bytes.
+	metricsErrorLimit = 64 << 10
+	metricsCauseLimit     = 512
+	// nestingLimit is the maximum nesting of an unknown field. Kubernetes' own objects nest about twenty
 	// levels deep.
-	depthLimit = 100
+	nestingLimit = 100
 )
 
-// API is a member's API server.
-type API interface {
-	Location(path ...string) *url.URL
-	Transport() http.RoundTripper
-	Token() string
+// MetricsAPI is a member's MetricsAPI server.
+type MetricsAPI interface {
+	URLForPath(path ...string) *url.URL
+	RequestTransport() http.RoundTripper
+	CurrentToken() string
 }
 
-// Sample is one Pod in the response of the metrics API. Do not trust its strings, because the
+// UsageSample is one Pod in the response of the metrics MetricsAPI. Do not trust its strings, because the
 // member controls them.
-type Sample struct {
+type UsageSample struct {
 	Pod        types.NamespacedName
 	Taken      time.Time
-	Containers []Container
+	Containers []ContainerUsage
 }
 
-// Container is the usage of a container: CPU in cores, memory in bytes.
-type Container struct {
+// ContainerUsage is the usage of a container: CPU in cores, memory in bytes.
+type ContainerUsage struct {
 	Name        string
 	CPU, Memory float64
 }
 
-// Read reads the samples of the host's Pods from a member's metrics API, and calls visit for each
+// ReadUsage reads the samples of the host's Pods from a member's metrics MetricsAPI, and calls visit for each
 // sample.
-func Read(ctx context.Context, api API, hostID, registration string, visit func(Sample)) *failure.Failure {
-	location := api.Location("apis", "metrics.k8s.io", "v1beta1", "pods")
+func ReadUsage(ctx context.Context, api MetricsAPI, hostID, registration string, visit func(UsageSample)) *failure.Failure {
+	location := api.URLForPath("apis", "metrics.k8s.io", "v1beta1", "pods")
 	location.RawQuery = url.Values{"labelSelector": {v1alpha1.LabelHost + "=" + hostID}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, location.String(), nil)
 	if err != nil {
-		return failure.Unavailable("Xylem cannot build the request to member %q: %v. Check the server in the member's kubeconfig", registration, err)
+		return failure.UnavailableFailure("Xylem cannot build the request to member %q: %v. Check the server in the member's kubeconfig", registration, err)
 	}
 	request.Header.Set("Accept", "application/json")
-	response, err := api.Transport().RoundTrip(request)
+	response, err := api.RequestTransport().RoundTrip(request)
 	if err != nil {
-		return failure.Slow(ctx, failure.Unavailable("member %q cannot be reached: %s. Run kubectl describe clusterregistration %[1]s", registration, sanitize.Plain(err.Error(), causeLimit)))
+		return failure.TimeoutFailureOr(ctx, failure.UnavailableFailure("member %q cannot be reached: %s. Run kubectl describe clusterregistration %[1]s", registration, sanitize.PlainText(err.Error(), metricsCauseLimit)))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		content, _ := io.ReadAll(io.LimitReader(response.Body, complaintLimit))
-		return refused(api, registration, response.StatusCode, content)
+		content, _ := io.ReadAll(io.LimitReader(response.Body, metricsErrorLimit))
+		return usageFailure(api, registration, response.StatusCode, content)
 	}
-	if err := decode(io.LimitReader(response.Body, answerLimit), visit); err != nil {
-		return failure.Slow(ctx, &failure.Failure{Code: http.StatusBadGateway, Exact: true, Message: fmt.Sprintf(
-			"the response of the metrics API in member %q cannot be read: %s. Ask the member's admin to check the metrics API", registration, sanitize.Plain(err.Error(), causeLimit))})
+	if err := decodePodMetrics(io.LimitReader(response.Body, metricsResponseLimit), visit); err != nil {
+		return failure.TimeoutFailureOr(ctx, &failure.Failure{Code: http.StatusBadGateway, Exact: true, Message: fmt.Sprintf(
+			"the response of the metrics API in member %q cannot be read: %s. Ask the member's admin to check the metrics API", registration, sanitize.PlainText(err.Error(), metricsCauseLimit))})
 	}
 	return nil
 }
 
-// refused converts an error response of the member to a failure.
-func refused(api API, registration string, code int, content []byte) *failure.Failure {
-	failed := failure.Answered(registration, api.Token(), code, content)
+// usageFailure converts an error response of the member to a failure.
+func usageFailure(api MetricsAPI, registration string, code int, content []byte) *failure.Failure {
+	failed := failure.MemberResponseFailure(registration, api.CurrentToken(), code, content)
 	switch code {
 	case http.StatusNotFound:
-		failed = failure.NotFound("member %q has no metrics API (metrics.k8s.io/v1beta1), so Xylem cannot report the resource usage of Pods in the member. Ask the member's admin to install metrics-server", registration)
+		failed = failure.NotFoundFailure("member %q has no metrics API (metrics.k8s.io/v1beta1), so Xylem cannot report the resource usage of Pods in the member. Ask the member's admin to install metrics-server", registration)
 	case http.StatusForbidden:
-		failed = failure.Forbidden(`member %q does not let Xylem read the resource usage of Pods: Xylem's account in the member lacks the verb "list" on pods.metrics.k8s.io. An admin of the member can grant the verb with kubectl xylem register %s --member-kubeconfig FILE --with-metrics, or with the value metrics.enabled=true of the chart xylem-member`, registration, registration)
+		failed = failure.ForbiddenFailure(`member %q does not let Xylem read the resource usage of Pods: Xylem's account in the member lacks the verb "list" on pods.metrics.k8s.io. An admin of the member can grant the verb with kubectl xylem register %s --member-kubeconfig FILE --with-metrics, or with the value metrics.enabled=true of the chart xylem-member`, registration, registration)
 	}
 	failed.Exact = true
 	return failed
 }
 
-// decode decodes a PodMetricsList as a stream. It keeps only one Pod's samples in memory.
-func decode(from io.Reader, visit func(Sample)) error {
+// decodePodMetrics decodes a PodMetricsList as a stream. It keeps only one Pod's samples in memory.
+func decodePodMetrics(from io.Reader, visit func(UsageSample)) error {
 	d := json.NewDecoder(from)
-	return object(d, func(key string) error {
+	return readObject(d, func(key string) error {
 		if key != "items" {
-			return skip(d)
+			return skipValue(d)
 		}
-		return list(d, func() error {
-			sample, err := one(d)
+		return readList(d, func() error {
+			sample, err := decodeSample(d)
 			if err == nil {
 				visit(sample)
 			}
@@ -110,9 +110,9 @@ func decode(from io.Reader, visit func(Sample)) error {
 	})
 }
 
-// one decodes one Pod's sample.
-func one(d *json.Decoder) (s Sample, err error) {
-	return s, object(d, func(key string) error {
+// decodeSample decodes one Pod's sample.
+func decodeSample(d *json.Decoder) (s UsageSample, err error) {
+	return s, readObject(d, func(key string) error {
 		switch key {
 		case "metadata":
 			var meta struct{ Namespace, Name string }
@@ -124,40 +124,40 @@ func one(d *json.Decoder) (s Sample, err error) {
 		case "timestamp":
 			return d.Decode(&s.Taken)
 		case "containers":
-			return list(d, func() error {
+			return readList(d, func() error {
 				var c struct {
 					Name  string
-					Usage struct{ CPU, Memory amount }
+					Usage struct{ CPU, Memory checkedQuantity }
 				}
 				if err := d.Decode(&c); err != nil {
 					return fmt.Errorf("read the metrics of a container: %w", err)
 				}
-				if s.Containers = append(s.Containers, Container{c.Name, float64(c.Usage.CPU), float64(c.Usage.Memory)}); len(s.Containers) > containersLimit {
+				if s.Containers = append(s.Containers, ContainerUsage{c.Name, float64(c.Usage.CPU), float64(c.Usage.Memory)}); len(s.Containers) > containersLimit {
 					return errors.New("a Pod has too many containers")
 				}
 				return nil
 			})
 		}
-		return skip(d)
+		return skipValue(d)
 	})
 }
 
-// amount is a quantity that is checked before it is decoded.
-type amount float64
+// checkedQuantity is a quantity that is checked before it is decoded.
+type checkedQuantity float64
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (a *amount) UnmarshalJSON(value []byte) error {
+func (a *checkedQuantity) UnmarshalJSON(value []byte) error {
 	if string(value) == "null" {
 		return nil
 	}
-	q, err := quantity.Parse(strings.Trim(string(value), `"`))
-	*a = amount(q.AsApproximateFloat64())
+	q, err := quantity.ParseChecked(strings.Trim(string(value), `"`))
+	*a = checkedQuantity(q.AsApproximateFloat64())
 	return err
 }
 
-// object reads a JSON object. It calls field to read each key's value.
-func object(d *json.Decoder, field func(key string) error) error {
-	return within(d, '{', func() error {
+// readObject reads a JSON object. It calls field to read each key's value.
+func readObject(d *json.Decoder, field func(key string) error) error {
+	return readDelimited(d, '{', func() error {
 		key, err := d.Token()
 		if err != nil {
 			return err
@@ -167,10 +167,10 @@ func object(d *json.Decoder, field func(key string) error) error {
 	})
 }
 
-// list reads a JSON array or null. It calls element to read each element.
-func list(d *json.Decoder, element func() error) error { return within(d, '[', element) }
+// readList reads a JSON array or null. It calls element to read each element.
+func readList(d *json.Decoder, element func() error) error { return readDelimited(d, '[', element) }
 
-func within(d *json.Decoder, begin json.Delim, each func() error) error {
+func readDelimited(d *json.Decoder, begin json.Delim, each func() error) error {
 	first, err := d.Token()
 	if err != nil || first == nil {
 		return err
@@ -187,9 +187,9 @@ func within(d *json.Decoder, begin json.Delim, each func() error) error {
 	return err
 }
 
-// skip reads a value and discards it. The decoder allocates memory for each level of nesting, so skip
+// skipValue reads a value and discards it. The decoder allocates memory for each level of nesting, so skip
 // limits the depth.
-func skip(d *json.Decoder) error {
+func skipValue(d *json.Decoder) error {
 	for depth := 0; ; {
 		token, err := d.Token()
 		if err != nil {
@@ -197,8 +197,8 @@ func skip(d *json.Decoder) error {
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):
-			if depth++; depth > depthLimit {
-				return fmt.Errorf("a value is nested more than %d levels deep", depthLimit)
+			if depth++; depth > nestingLimit {
+				return fmt.Errorf("a value is nested more than %d levels deep", nestingLimit)
 			}
 		case json.Delim('}'), json.Delim(']'):
 			depth--

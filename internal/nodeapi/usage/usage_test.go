@@ -23,20 +23,20 @@ var began = time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
 
-func leaves(uid types.UID, containers ...string) map[types.NamespacedName]Leaf {
+func leaves(uid types.UID, containers ...string) map[types.NamespacedName]MeasuredLeaf {
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
-	leaf := Leaf{Pod: key, UID: uid, Created: began, Containers: map[string]bool{}}
+	leaf := MeasuredLeaf{Pod: key, UID: uid, Created: began, Containers: map[string]bool{}}
 	for _, c := range containers {
 		leaf.Containers[c] = true
 	}
-	return map[types.NamespacedName]Leaf{key: leaf}
+	return map[types.NamespacedName]MeasuredLeaf{key: leaf}
 }
 
-func sample(taken int, containers ...Container) Sample {
-	return Sample{Pod: types.NamespacedName{Namespace: "shop", Name: "web"}, Taken: at(taken), Containers: containers}
+func sample(taken int, containers ...ContainerUsage) UsageSample {
+	return UsageSample{Pod: types.NamespacedName{Namespace: "shop", Name: "web"}, Taken: at(taken), Containers: containers}
 }
 
-func app(cpu, memory float64) Container { return Container{"app", cpu, memory} }
+func app(cpu, memory float64) ContainerUsage { return ContainerUsage{"app", cpu, memory} }
 
 // point contains the values that metrics-server stores for a container or node
 // (sigs.k8s.io/metrics-server/pkg/storage), in its units.
@@ -87,9 +87,9 @@ func points(t *testing.T, text []byte) map[string]point {
 	return all
 }
 
-// rate returns the rate in cores between two points as metrics-server computes it, or false
+// usageRate returns the rate in cores between two points as metrics-server computes it, or false
 // if the container restarted in between.
-func rate(t *testing.T, last, prev point) (float64, bool) {
+func usageRate(t *testing.T, last, prev point) (float64, bool) {
 	t.Helper()
 	if last.cpu == 0 || last.memory == 0 || !last.taken.After(prev.taken) || !last.started.Before(prev.taken) && !last.started.IsZero() && !last.started.Equal(prev.taken) {
 		return 0, false
@@ -102,8 +102,8 @@ func rate(t *testing.T, last, prev point) (float64, bool) {
 
 func TestMeter(t *testing.T) {
 	type step struct {
-		leaves  map[types.NamespacedName]Leaf
-		samples []Sample
+		leaves  map[types.NamespacedName]MeasuredLeaf
+		samples []UsageSample
 		// rates are the expected rates by container, as metrics-server computes them. The node has
 		// an empty name.
 		rates map[string]float64
@@ -112,59 +112,59 @@ func TestMeter(t *testing.T) {
 	one := leaves("one", "app", "side")
 	for name, steps := range map[string][]step{
 		"metrics-server computes the member's rate": {
-			{one, []Sample{sample(15, app(0.25, 100))}, nil},
-			{one, []Sample{sample(30, app(0.25, 100))}, map[string]float64{"": 0.25, key: 0.25}},
-			{one, []Sample{sample(50, app(1.5, 100))}, map[string]float64{"": 1.5, key: 1.5}},
+			{one, []UsageSample{sample(15, app(0.25, 100))}, nil},
+			{one, []UsageSample{sample(30, app(0.25, 100))}, map[string]float64{"": 0.25, key: 0.25}},
+			{one, []UsageSample{sample(50, app(1.5, 100))}, map[string]float64{"": 1.5, key: 1.5}},
 		},
 		"an idle container": {
-			{one, []Sample{sample(15, app(0, 100))}, nil},
-			{one, []Sample{sample(30, app(0, 100))}, map[string]float64{"": 0, key: 0}},
+			{one, []UsageSample{sample(15, app(0, 100))}, nil},
+			{one, []UsageSample{sample(30, app(0, 100))}, map[string]float64{"": 0, key: 0}},
 		},
 		"a repeated sample": {
-			{one, []Sample{sample(15, app(1, 100))}, nil},
-			{one, []Sample{sample(15, app(1, 100))}, nil},
-			{one, []Sample{sample(30, app(1, 100))}, map[string]float64{"": 1, key: 1}},
+			{one, []UsageSample{sample(15, app(1, 100))}, nil},
+			{one, []UsageSample{sample(15, app(1, 100))}, nil},
+			{one, []UsageSample{sample(30, app(1, 100))}, map[string]float64{"": 1, key: 1}},
 		},
 		"an older sample from another metrics-server replica": {
-			{one, []Sample{sample(30, app(1, 100))}, nil},
-			{one, []Sample{sample(15, app(9, 100))}, nil},
-			{one, []Sample{sample(45, app(1, 100))}, map[string]float64{"": 1, key: 1}},
+			{one, []UsageSample{sample(30, app(1, 100))}, nil},
+			{one, []UsageSample{sample(15, app(9, 100))}, nil},
+			{one, []UsageSample{sample(45, app(1, 100))}, map[string]float64{"": 1, key: 1}},
 		},
 		"the Pod was replaced": {
-			{one, []Sample{sample(15, app(1, 100))}, nil},
-			{leaves("two", "app"), []Sample{sample(30, app(1, 100))}, map[string]float64{"": 1}},
-			{leaves("two", "app"), []Sample{sample(45, app(1, 100))}, map[string]float64{"": 1, key: 1}},
+			{one, []UsageSample{sample(15, app(1, 100))}, nil},
+			{leaves("two", "app"), []UsageSample{sample(30, app(1, 100))}, map[string]float64{"": 1}},
+			{leaves("two", "app"), []UsageSample{sample(45, app(1, 100))}, map[string]float64{"": 1, key: 1}},
 		},
 		"an unknown container and a duplicate": {
-			{one, []Sample{sample(15, app(1, 100), Container{"proxy", 9, 9}, app(5, 5))}, nil},
-			{one, []Sample{sample(30, app(1, 100), Container{"proxy", 9, 9}, app(5, 5))}, map[string]float64{"": 1, key: 1}},
+			{one, []UsageSample{sample(15, app(1, 100), ContainerUsage{"proxy", 9, 9}, app(5, 5))}, nil},
+			{one, []UsageSample{sample(30, app(1, 100), ContainerUsage{"proxy", 9, 9}, app(5, 5))}, map[string]float64{"": 1, key: 1}},
 		},
 		"two containers": {
-			{one, []Sample{sample(15, app(1, 100), Container{"side", 0.5, 1})}, nil},
-			{one, []Sample{sample(30, app(1, 100), Container{"side", 0.5, 1})}, map[string]float64{"": 1.5, key: 1, "shop/web/side": 0.5}},
+			{one, []UsageSample{sample(15, app(1, 100), ContainerUsage{"side", 0.5, 1})}, nil},
+			{one, []UsageSample{sample(30, app(1, 100), ContainerUsage{"side", 0.5, 1})}, map[string]float64{"": 1.5, key: 1, "shop/web/side": 0.5}},
 		},
 		"invalid values": {
-			{one, []Sample{sample(15, app(math.NaN(), math.Inf(1)))}, nil},
-			{one, []Sample{sample(30, app(-1, 100))}, map[string]float64{"": 0, key: 0}},
-			{one, []Sample{sample(45, app(math.Inf(1), 100))}, map[string]float64{"": mostCores, key: mostCores}},
+			{one, []UsageSample{sample(15, app(math.NaN(), math.Inf(1)))}, nil},
+			{one, []UsageSample{sample(30, app(-1, 100))}, map[string]float64{"": 0, key: 0}},
+			{one, []UsageSample{sample(45, app(math.Inf(1), 100))}, map[string]float64{"": maxCores, key: maxCores}},
 		},
 		"an unknown Pod, a sample older than the leaf, and a sample from the future (I8)": {
-			{one, []Sample{{Pod: types.NamespacedName{Namespace: "kube-system", Name: "dns"}, Taken: at(15), Containers: []Container{app(1, 1)}}, sample(-1, app(1, 100)), sample(1e6, app(1, 100))}, nil},
+			{one, []UsageSample{{Pod: types.NamespacedName{Namespace: "kube-system", Name: "dns"}, Taken: at(15), Containers: []ContainerUsage{app(1, 1)}}, sample(-1, app(1, 100)), sample(1e6, app(1, 100))}, nil},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var meter Meter
+			var meter UsageMeter
 			var before map[string]point
 			for i, step := range steps {
 				var text bytes.Buffer
-				if err := meter.Add(at(60), step.leaves, step.samples).Write(&text); err != nil {
+				if err := meter.AddSamples(at(60), step.leaves, step.samples).WriteMetrics(&text); err != nil {
 					t.Fatal(err)
 				}
 				now := points(t, text.Bytes())
 				got := map[string]float64{}
 				for key, last := range now {
 					if prev, known := before[key]; known {
-						if v, ok := rate(t, last, prev); ok {
+						if v, ok := usageRate(t, last, prev); ok {
 							got[key] = v
 						}
 					}
@@ -181,15 +181,15 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// member is a member with a metrics API.
-type member struct{ *httptest.Server }
+// memberCluster is a member with a metrics MetricsAPI.
+type memberCluster struct{ *httptest.Server }
 
-func (m member) Location(path ...string) *url.URL {
+func (m memberCluster) URLForPath(path ...string) *url.URL {
 	u, _ := url.Parse(m.URL)
 	return u.JoinPath(path...)
 }
-func (m member) Transport() http.RoundTripper { return m.Client().Transport }
-func (member) Token() string                  { return "secret-token" }
+func (m memberCluster) RequestTransport() http.RoundTripper { return m.Client().Transport }
+func (memberCluster) CurrentToken() string                  { return "secret-token" }
 
 func TestRead(t *testing.T) {
 	list := func(items string) string {
@@ -200,14 +200,14 @@ func TestRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code int
 		body string
-		want []Sample
+		want []UsageSample
 		fail int
 		says string
 	}{
-		"a Pod":                       {200, list(`[` + web + `]`), []Sample{sample(15, app(0.25, 1024))}, 0, ""},
+		"a Pod":                       {200, list(`[` + web + `]`), []UsageSample{sample(15, app(0.25, 1024))}, 0, ""},
 		"none":                        {200, list(`null`), nil, 0, ""},
 		"unknown fields":              {200, `{"items":[],"more":{"a":[1,{"b":null}],"c":"d"},"x":1}`, nil, 0, ""},
-		"a different order of fields": {200, `{"items":[` + web + `],"kind":"PodMetricsList"}`, []Sample{sample(15, app(0.25, 1024))}, 0, ""},
+		"a different order of fields": {200, `{"items":[` + web + `],"kind":"PodMetricsList"}`, []UsageSample{sample(15, app(0.25, 1024))}, 0, ""},
 		"no metrics API":              {404, `404 page not found`, nil, 404, "install metrics-server"},
 		"permission is missing":       {403, `{"kind":"Status","message":"forbidden"}`, nil, 403, "--with-metrics"},
 		"the metrics API is down":     {503, `{"kind":"Status","message":"the server is currently unable to handle the request secret-token"}`, nil, 503, "unable to handle the request ********"},
@@ -219,7 +219,7 @@ func TestRead(t *testing.T) {
 		"an endless quantity":         {200, list(`[{"containers":[{"usage":{"cpu":"1e-2147483647"}}]}]`), nil, 502, "out of range"},
 		"an endless number":           {200, list(`[{"containers":[{"usage":{"memory":1000000000000000000000e900000000}}]}]`), nil, 502, "out of range"},
 		"a huge quantity":             {200, list(`[{"containers":[{"usage":{"cpu":"1e2000000001"}}]}]`), nil, 502, "out of range"},
-		"a number and null":           {200, list(strings.NewReplacer(`"250m"`, `0.25`, `"1Ki"`, `null`).Replace(`[` + web + `]`)), []Sample{sample(15, app(0.25, 0))}, 0, ""},
+		"a number and null":           {200, list(strings.NewReplacer(`"250m"`, `0.25`, `"1Ki"`, `null`).Replace(`[` + web + `]`)), []UsageSample{sample(15, app(0.25, 0))}, 0, ""},
 		"nested lists":                {200, `{"more":` + strings.Repeat("[", 1<<20), nil, 502, "nested more than 100 levels"},
 		"nested objects in a Pod":     {200, list(`[{"more":` + strings.Repeat(`{"a":`, 1<<18)), nil, 502, "nested more than 100 levels"},
 		"too many containers":         {200, list(`[{"containers":[` + many + `{}]}]`), nil, 502, "too many containers"},
@@ -232,10 +232,10 @@ func TestRead(t *testing.T) {
 				fmt.Fprint(w, tc.body)
 			}))
 			defer server.Close()
-			var got []Sample
+			var got []UsageSample
 			read := make(chan *failure.Failure, 1)
 			go func() {
-				read <- Read(t.Context(), member{server}, "host-1", "one", func(s Sample) { got = append(got, s) })
+				read <- ReadUsage(t.Context(), memberCluster{server}, "host-1", "one", func(s UsageSample) { got = append(got, s) })
 			}()
 			var failed *failure.Failure
 			select {
@@ -246,8 +246,8 @@ func TestRead(t *testing.T) {
 			code := 0
 			if failed != nil {
 				code = failed.Code
-				if !strings.Contains(failed.Line(), tc.says) || strings.Contains(failed.Line(), "secret-token") || !failed.Exact {
-					t.Errorf("%q, want %q", failed.Line(), tc.says)
+				if !strings.Contains(failed.MessageLine(), tc.says) || strings.Contains(failed.MessageLine(), "secret-token") || !failed.Exact {
+					t.Errorf("%q, want %q", failed.MessageLine(), tc.says)
 				}
 			}
 			if code != tc.fail {

@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// families returns the metric families of a kubelet
+// metricFamilies returns the metric families of a kubelet
 // (k8s.io/kubernetes/pkg/kubelet/metrics/collectors). They describe a virtual node, not the manager
 // itself.
-func families() (nodeCPU, nodeMemory, cpu, memory, started *dto.MetricFamily) {
+func metricFamilies() (nodeCPU, nodeMemory, cpu, memory, started *dto.MetricFamily) {
 	family := func(name, help string, kind dto.MetricType) *dto.MetricFamily {
 		return &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
 	}
@@ -24,23 +24,23 @@ func families() (nodeCPU, nodeMemory, cpu, memory, started *dto.MetricFamily) {
 		family("container_start_time_seconds", "Time of the container's first sample in seconds since the unix epoch.", dto.MetricType_GAUGE)
 }
 
-// ContentType is the content type of Write's output.
-var ContentType = string(expfmt.NewFormat(expfmt.TypeTextPlain))
+// MetricsContentType is the content type of Write's output.
+var MetricsContentType = string(expfmt.NewFormat(expfmt.TypeTextPlain))
 
-// Write writes a reading in the Prometheus text format.
-func (r Reading) Write(w io.Writer) error {
-	nodeCPU, nodeMemory, cpu, memory, started := families()
+// WriteMetrics writes a reading in the Prometheus text format.
+func (r UsageReading) WriteMetrics(w io.Writer) error {
+	nodeCPU, nodeMemory, cpu, memory, started := metricFamilies()
 	if !r.Node.Taken.IsZero() {
-		nodeCPU.Metric = append(nodeCPU.Metric, r.Node.total())
-		nodeMemory.Metric = append(nodeMemory.Metric, r.Node.gauge(r.Node.Memory))
+		nodeCPU.Metric = append(nodeCPU.Metric, r.Node.cpuCounterMetric())
+		nodeMemory.Metric = append(nodeMemory.Metric, r.Node.gaugeMetric(r.Node.Memory))
 	}
 	for _, pod := range r.Pods {
 		for _, name := range slices.Sorted(maps.Keys(pod.Containers)) {
 			c := pod.Containers[name]
-			labels := []*dto.LabelPair{label("container", name), label("namespace", pod.Pod.Namespace), label("pod", pod.Pod.Name)}
-			began := c.gauge(float64(c.Since.UnixNano()) / 1e9)
+			labels := []*dto.LabelPair{labelPair("container", name), labelPair("namespace", pod.Pod.Namespace), labelPair("pod", pod.Pod.Name)}
+			began := c.gaugeMetric(float64(c.Since.UnixNano()) / 1e9)
 			began.TimestampMs = nil
-			for family, m := range map[*dto.MetricFamily]*dto.Metric{cpu: c.total(), memory: c.gauge(c.Memory), started: began} {
+			for family, m := range map[*dto.MetricFamily]*dto.Metric{cpu: c.cpuCounterMetric(), memory: c.gaugeMetric(c.Memory), started: began} {
 				m.Label = labels
 				family.Metric = append(family.Metric, m)
 			}
@@ -57,12 +57,12 @@ func (r Reading) Write(w io.Writer) error {
 	return nil
 }
 
-func (c Counter) total() *dto.Metric {
+func (c UsageCounter) cpuCounterMetric() *dto.Metric {
 	return &dto.Metric{Counter: &dto.Counter{Value: &c.CPU}, TimestampMs: new(c.Taken.UnixMilli())}
 }
 
-func (c Counter) gauge(v float64) *dto.Metric {
+func (c UsageCounter) gaugeMetric(v float64) *dto.Metric {
 	return &dto.Metric{Gauge: &dto.Gauge{Value: &v}, TimestampMs: new(c.Taken.UnixMilli())}
 }
 
-func label(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
+func labelPair(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }

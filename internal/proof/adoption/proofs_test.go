@@ -18,14 +18,14 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/batch"
 )
 
-// pages is a host that lists its PVs on one or two pages.
-type pages struct {
+// pagedVolumes is a host that lists its PVs on one or two pages.
+type pagedVolumes struct {
 	client.Reader
 	volumes     [][]corev1.PersistentVolume
 	secondFails error
 }
 
-func (p pages) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (p pagedVolumes) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(options)
 	list, ok := into.(*corev1.PersistentVolumeList)
@@ -55,18 +55,18 @@ func TestSoleImport(t *testing.T) {
 	fulfilled.Spec.CSI.Driver, fulfilled.Annotations = v1alpha1.PromiseDriverName, map[string]string{v1alpha1.AnnotationVolume: "id38/disk-7"}
 	first := asks("first", "id38/disk-7")
 	for name, tc := range map[string]struct {
-		host pages
+		host pagedVolumes
 		sole bool
 		err  error
 	}{
-		"the only import":                    {pages{volumes: [][]corev1.PersistentVolume{{first}, {asks("other", "id38/disk-8"), asks("there", "id39/disk-7")}}}, true, nil},
-		"a second import on the second page": {pages{volumes: [][]corev1.PersistentVolume{{first}, {asks("second", "id38/disk-7")}}}, false, nil},
-		"a promise records the leaf PV":      {pages{volumes: [][]corev1.PersistentVolume{{first, fulfilled}}}, false, nil},
-		"the second page fails":              {pages{volumes: [][]corev1.PersistentVolume{{first}, {}}, secondFails: down}, false, down},
+		"the only import":                    {pagedVolumes{volumes: [][]corev1.PersistentVolume{{first}, {asks("other", "id38/disk-8"), asks("there", "id39/disk-7")}}}, true, nil},
+		"a second import on the second page": {pagedVolumes{volumes: [][]corev1.PersistentVolume{{first}, {asks("second", "id38/disk-7")}}}, false, nil},
+		"a promise records the leaf PV":      {pagedVolumes{volumes: [][]corev1.PersistentVolume{{first, fulfilled}}}, false, nil},
+		"the second page fails":              {pagedVolumes{volumes: [][]corev1.PersistentVolume{{first}, {}}, secondFails: down}, false, down},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := proof.Prover{Member: mirror.Member{ClusterID: "id38"}, HostLive: tc.host, Recorded: &batch.Reads[struct{}, map[string][]types.UID]{}}
-			sole, err := SoleImport(t.Context(), p, &first, "disk-7")
+			p := proof.Prover{Member: mirror.Member{ClusterID: "id38"}, HostLive: tc.host, RecordedLeaves: &batch.SharedReads[struct{}, map[string][]types.UID]{}}
+			sole, err := ProveSoleImport(t.Context(), p, &first, "disk-7")
 			if sole != tc.sole || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", sole, err, tc.sole, tc.err)
 			}
@@ -74,15 +74,15 @@ func TestSoleImport(t *testing.T) {
 	}
 }
 
-// cluster is a reader of a few PVs and at most one claim.
-type cluster struct {
+// clusterWithLeaf is a reader of a few PVs and at most one claim.
+type clusterWithLeaf struct {
 	client.Reader
 	volumes []*corev1.PersistentVolume
 	claim   *corev1.PersistentVolumeClaim
 	fails   error
 }
 
-func (c cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (c clusterWithLeaf) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	if c.fails != nil {
 		return c.fails
 	}
@@ -109,47 +109,47 @@ func TestRequestedVolumes(t *testing.T) {
 	here, down := mirror.Member{HostID: "h0", ClusterID: "id38"}, errors.New("connection refused")
 	asks := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "later-root"}}
 	asks.Spec.VolumeName = "disk-7"
-	asksFor := func(change func(*corev1.PersistentVolumeClaim)) cluster {
+	asksFor := func(change func(*corev1.PersistentVolumeClaim)) clusterWithLeaf {
 		claim := asks.DeepCopy()
 		change(claim)
-		return cluster{claim: claim}
+		return clusterWithLeaf{claim: claim}
 	}
 	leafClaim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim"}}
 	leaf := func(phase corev1.PersistentVolumePhase, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-7", UID: "leaf-uid"}}
 		pv.Spec.ClaimRef, pv.Status.Phase = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "leaf-claim"}, phase
-		mirror.Origin{HostID: "h0", Root: client.ObjectKeyFromObject(asks), UID: "earlier-root"}.Stamp(pv)
+		mirror.Origin{HostID: "h0", Root: client.ObjectKeyFromObject(asks), UID: "earlier-root"}.StampLeaf(pv)
 		for _, f := range change {
 			f(pv)
 		}
 		return pv
 	}
-	in := func(pv *corev1.PersistentVolume) cluster { return cluster{volumes: []*corev1.PersistentVolume{pv}} }
+	in := func(pv *corev1.PersistentVolume) clusterWithLeaf { return clusterWithLeaf{volumes: []*corev1.PersistentVolume{pv}} }
 	released, bound := in(leaf(corev1.VolumeReleased)), in(leaf(corev1.VolumeBound))
 	for name, tc := range map[string]struct {
-		host, member     cluster
+		host, member     clusterWithLeaf
 		released, leaves bool
 		err              error
 	}{
-		"the volume is released":                  {host: cluster{claim: asks}, member: released, released: true, leaves: true},
-		"the earlier leaf claim is bound to it":   {host: cluster{claim: asks}, member: bound, leaves: true},
-		"another leaf claim is bound to it":       {host: cluster{claim: asks}, member: in(leaf(corev1.VolumeBound, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "newer" }))},
-		"the volume is free":                      {host: cluster{claim: asks}, member: in(leaf(corev1.VolumeAvailable, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }))},
-		"the volume was re-created":               {host: cluster{claim: asks}, member: in(leaf(corev1.VolumeReleased, func(pv *corev1.PersistentVolume) { pv.UID = "newer" }))},
-		"the volume is gone":                      {host: cluster{claim: asks}},
+		"the volume is released":                  {host: clusterWithLeaf{claim: asks}, member: released, released: true, leaves: true},
+		"the earlier leaf claim is bound to it":   {host: clusterWithLeaf{claim: asks}, member: bound, leaves: true},
+		"another leaf claim is bound to it":       {host: clusterWithLeaf{claim: asks}, member: in(leaf(corev1.VolumeBound, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "newer" }))},
+		"the volume is free":                      {host: clusterWithLeaf{claim: asks}, member: in(leaf(corev1.VolumeAvailable, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }))},
+		"the volume was re-created":               {host: clusterWithLeaf{claim: asks}, member: in(leaf(corev1.VolumeReleased, func(pv *corev1.PersistentVolume) { pv.UID = "newer" }))},
+		"the volume is gone":                      {host: clusterWithLeaf{claim: asks}},
 		"the claim is gone":                       {member: released},
 		"the claim was re-created":                {host: asksFor(func(c *corev1.PersistentVolumeClaim) { c.UID = "newest" }), member: released},
 		"the claim requests another volume":       {host: asksFor(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "disk-8" }), member: released},
-		"a host PV has the name that it requests": {host: cluster{claim: asks, volumes: []*corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "disk-7"}}}}, member: released, released: true},
-		"the host does not respond":               {host: cluster{fails: down}, member: released, err: down},
-		"the member does not respond":             {host: cluster{claim: asks}, member: cluster{fails: down}, err: down},
+		"a host PV has the name that it requests": {host: clusterWithLeaf{claim: asks, volumes: []*corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "disk-7"}}}}, member: released, released: true},
+		"the host does not respond":               {host: clusterWithLeaf{fails: down}, member: released, err: down},
+		"the member does not respond":             {host: clusterWithLeaf{claim: asks}, member: clusterWithLeaf{fails: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := proof.Prover{Member: here, HostLive: tc.host, Live: tc.member}
-			if got, err := ReleasedFor(t.Context(), p, asks, leaf(corev1.VolumeReleased)); got != tc.released || !errors.Is(err, tc.err) {
+			if got, err := ProveLeafReleasedFor(t.Context(), p, asks, leaf(corev1.VolumeReleased)); got != tc.released || !errors.Is(err, tc.err) {
 				t.Errorf("ReleasedFor returned %t, %v; want %t, %v", got, err, tc.released, tc.err)
 			}
-			if got, err := LeafClaimFor(t.Context(), p, asks, leafClaim, leaf(corev1.VolumeBound)); got != tc.leaves || !errors.Is(err, tc.err) {
+			if got, err := ProveLeafClaimFor(t.Context(), p, asks, leafClaim, leaf(corev1.VolumeBound)); got != tc.leaves || !errors.Is(err, tc.err) {
 				t.Errorf("LeafClaimFor returned %t, %v; want %t, %v", got, err, tc.leaves, tc.err)
 			}
 		})

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Reads shares the reads of what each key names. The zero value is ready to use. A nil Reads shares
+// SharedReads shares the reads of what each key names. The zero value is ready to use. A nil Reads shares
 // nothing.
-type Reads[K comparable, V any] struct {
+type SharedReads[K comparable, V any] struct {
 	mu sync.Mutex
-	of map[K]*queue[V] // only keys with callers
+	byKey map[K]*readQueue[V] // only keys with callers
 }
 
-// queue contains the callers for one key.
-type queue[V any] struct {
+// readQueue contains the callers for one key.
+type readQueue[V any] struct {
 	reading chan struct{} // holds a token while a read is in flight
 	callers int           // guarded by Reads.mu
 	begun   int           // reads; guarded by Reads.mu
@@ -27,12 +27,12 @@ type queue[V any] struct {
 
 // Do returns the result of a read that begins after the call, and that this or another caller makes. Callers
 // must not change the result. If the context of the caller that reads ends, another caller reads instead.
-func (r *Reads[K, V]) Do(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
+func (r *SharedReads[K, V]) Do(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
 	if r == nil {
 		return read(ctx)
 	}
-	q, asked := r.enter(key)
-	defer r.leave(key, q)
+	q, asked := r.addCaller(key)
+	defer r.removeCaller(key, q)
 	select {
 	case q.reading <- struct{}{}:
 		defer func() { <-q.reading }()
@@ -40,41 +40,41 @@ func (r *Reads[K, V]) Do(ctx context.Context, key K, read func(context.Context) 
 		var none V
 		return none, fmt.Errorf("wait for a shared read: %w", ctx.Err())
 	}
-	if r.unread(q, asked) {
+	if r.mustRead(q, asked) {
 		q.value, q.err = read(ctx)
 		q.shared = ctx.Err() == nil
 	}
 	return q.value, q.err
 }
 
-// enter adds a caller, and returns the number of reads that have begun.
-func (r *Reads[K, V]) enter(key K) (*queue[V], int) {
+// addCaller adds a caller, and returns the number of reads that have begun.
+func (r *SharedReads[K, V]) addCaller(key K) (*readQueue[V], int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q := r.of[key]
+	q := r.byKey[key]
 	if q == nil {
-		q = &queue[V]{reading: make(chan struct{}, 1)}
-		if r.of == nil {
-			r.of = map[K]*queue[V]{}
+		q = &readQueue[V]{reading: make(chan struct{}, 1)}
+		if r.byKey == nil {
+			r.byKey = map[K]*readQueue[V]{}
 		}
-		r.of[key] = q
+		r.byKey[key] = q
 	}
 	q.callers++
 	return q, q.begun
 }
 
-// leave removes a caller, and with the last one, the result.
-func (r *Reads[K, V]) leave(key K, q *queue[V]) {
+// removeCaller removes a caller, and with the last one, the result.
+func (r *SharedReads[K, V]) removeCaller(key K, q *readQueue[V]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if q.callers--; q.callers == 0 {
-		delete(r.of, key)
+		delete(r.byKey, key)
 	}
 }
 
-// unread reports whether the caller that may read must do so, because no read that it can share has begun
+// mustRead reports whether the caller that may read must do so, because no read that it can share has begun
 // since it asked.
-func (r *Reads[K, V]) unread(q *queue[V], asked int) bool {
+func (r *SharedReads[K, V]) mustRead(q *readQueue[V], asked int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if q.begun > asked && q.shared {

@@ -9,13 +9,13 @@ import (
 	"testing/synctest"
 )
 
-// cluster counts reads, which last until they are released.
-type cluster struct {
+// countingCluster counts reads, which last until they are released.
+type countingCluster struct {
 	reads   atomic.Int32
 	release chan struct{}
 }
 
-func (c *cluster) read(ctx context.Context) (int32, error) {
+func (c *countingCluster) read(ctx context.Context) (int32, error) {
 	n := c.reads.Add(1)
 	select {
 	case <-c.release:
@@ -31,7 +31,7 @@ type call struct {
 	err error
 }
 
-func begin(ctx context.Context, r *Reads[string, int32], c *cluster) *call {
+func begin(ctx context.Context, r *SharedReads[string, int32], c *countingCluster) *call {
 	done := &call{got: -1}
 	go func() { done.got, done.err = r.Do(ctx, "cluster", c.read) }()
 	synctest.Wait()
@@ -41,7 +41,7 @@ func begin(ctx context.Context, r *Reads[string, int32], c *cluster) *call {
 // Callers that ask while a read is in flight share the next one.
 func TestLaterCallersShareTheNextRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := &Reads[string, int32]{}, &cluster{release: make(chan struct{})}
+		r, c := &SharedReads[string, int32]{}, &countingCluster{release: make(chan struct{})}
 		first := begin(t.Context(), r, c)
 		second, third := begin(t.Context(), r, c), begin(t.Context(), r, c)
 		c.release <- struct{}{}
@@ -60,8 +60,8 @@ func TestLaterCallersShareTheNextRead(t *testing.T) {
 		if fourth.got != 3 {
 			t.Errorf("the last result is %d, want 3", fourth.got)
 		}
-		if len(r.of) > 0 {
-			t.Errorf("the results of %d keys remain in memory", len(r.of))
+		if len(r.byKey) > 0 {
+			t.Errorf("the results of %d keys remain in memory", len(r.byKey))
 		}
 	})
 }
@@ -69,7 +69,7 @@ func TestLaterCallersShareTheNextRead(t *testing.T) {
 // If a caller's context ends while it reads or waits, the others get a result nevertheless.
 func TestACancelledCallerFailsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := &Reads[string, int32]{}, &cluster{release: make(chan struct{})}
+		r, c := &SharedReads[string, int32]{}, &countingCluster{release: make(chan struct{})}
 		first := begin(t.Context(), r, c)
 		reading, cancelReading := context.WithCancel(t.Context())
 		waiting, cancelWaiting := context.WithCancel(t.Context())
@@ -95,8 +95,8 @@ func TestACancelledCallerFailsNoOther(t *testing.T) {
 // All callers that share a read get its error.
 func TestErrorsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, down := &Reads[string, int32]{}, errors.New("connection refused")
-		c := &cluster{release: make(chan struct{})}
+		r, down := &SharedReads[string, int32]{}, errors.New("connection refused")
+		c := &countingCluster{release: make(chan struct{})}
 		begin(t.Context(), r, c)
 		reads, errs := 0, make([]error, 2)
 		for i := range errs {
@@ -116,7 +116,7 @@ func TestErrorsAreShared(t *testing.T) {
 // If a read panics, the next caller reads itself. It does not get the result of an earlier read.
 func TestAPanicIsNotShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := &Reads[string, int32]{}, &cluster{release: make(chan struct{})}
+		r, c := &SharedReads[string, int32]{}, &countingCluster{release: make(chan struct{})}
 		begin(t.Context(), r, c)
 		go func() {
 			defer func() { _ = recover() }()
@@ -136,7 +136,7 @@ func TestAPanicIsNotShared(t *testing.T) {
 
 // Many callers race. Each must get a read that began after its call.
 func TestNoCallerGetsAnEarlierRead(t *testing.T) {
-	var r Reads[int, int64]
+	var r SharedReads[int, int64]
 	var clock atomic.Int64
 	var callers sync.WaitGroup
 	for i := range 16 {
@@ -163,7 +163,7 @@ func TestNoCallerGetsAnEarlierRead(t *testing.T) {
 
 // A nil Reads is for tests, and for callers that are never concurrent.
 func TestNilReadsShareNothing(t *testing.T) {
-	var r *Reads[string, int]
+	var r *SharedReads[string, int]
 	if got, err := r.Do(t.Context(), "", func(context.Context) (int, error) { return 7, nil }); got != 7 || err != nil {
 		t.Errorf("Do returned %d, %v", got, err)
 	}

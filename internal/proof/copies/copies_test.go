@@ -28,23 +28,23 @@ const (
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0", NodeName: "kosmos-cluster38"}
 
-// prover returns a Prover for the given host.
-func prover(host client.Reader) proof.Prover {
+// copyProver returns a Prover for the given host.
+func copyProver(host client.Reader) proof.Prover {
 	return proof.Prover{Member: here, HostLive: host, Live: cluster{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
 }
 
 func stamp(m *metav1.ObjectMeta) {
-	mirror.Origin{HostID: here.HostID, Root: client.ObjectKey{Namespace: "shop", Name: "data"}, UID: "root-uid"}.Stamp(m)
+	mirror.Origin{HostID: here.HostID, Root: client.ObjectKey{Namespace: "shop", Name: "data"}, UID: "root-uid"}.StampLeaf(m)
 }
 
-func leafClaim() *corev1.PersistentVolumeClaim {
+func leafClaimOfCopy() *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid"},
 		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
 	stamp(&c.ObjectMeta)
 	return c
 }
 
-func leafPV(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+func copyVolume(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeReclaimPolicy: policy, ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "claim-uid"}}}
 	stamp(&pv.ObjectMeta)
@@ -95,7 +95,7 @@ const copyName = "xylem-copy-1"
 
 // sharedHost returns the bound host PV of a shared volume.
 func sharedHost(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
-	pv := hostpv.Mirror(leafPV(deletes), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}, deletes, here)
+	pv := hostpv.TranslateVolume(copyVolume(deletes), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}, deletes, here)
 	pv.UID, pv.Status.Phase = "host-uid", corev1.VolumeBound
 	for _, f := range change {
 		f(pv)
@@ -106,7 +106,7 @@ func sharedHost(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolu
 func ended(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }
 
 func stampCopy(obj metav1.Object) {
-	mirror.VolumeCopy{HostID: here.HostID, Volume: "pv-1", UID: "host-uid", Claim: "root-uid"}.Stamp(obj)
+	mirror.VolumeCopy{HostID: here.HostID, Volume: "pv-1", VolumeUID: "host-uid", ClaimUID: "root-uid"}.StampCopy(obj)
 }
 
 func copyClaim(change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
@@ -149,10 +149,10 @@ func TestClaimObsolete(t *testing.T) {
 		"the host is away":                   {cluster{fails: errDown}, copyClaim(), false, errDown},
 		"a Lost claim, but the host is away": {cluster{fails: errDown}, copyClaim(lost), false, errDown},
 		"a copy of another host":             {cluster{}, copyClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelHost] = "other" }), false, nil},
-		"a leaf claim":                       {cluster{}, leafClaim(), false, nil},
+		"a leaf claim":                       {cluster{}, leafClaimOfCopy(), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, proven, err := ClaimObsolete(t.Context(), prover(tc.host), tc.claim)
+			_, proven, err := ProveCopyClaimObsolete(t.Context(), copyProver(tc.host), tc.claim)
 			if proven != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", proven, err, tc.want, tc.err)
 			}
@@ -182,9 +182,9 @@ func TestClaimObsoleteKeepsTheVolume(t *testing.T) {
 		"the member is away":                         {cluster{fails: errDown}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := prover(cluster{})
+			p := copyProver(cluster{})
 			p.Live = tc.member
-			_, proven, err := ClaimObsolete(t.Context(), p, copyClaim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = copyName }))
+			_, proven, err := ProveCopyClaimObsolete(t.Context(), p, copyClaim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = copyName }))
 			if proven != tc.want || (err == nil) != tc.want {
 				t.Errorf("got %t, %v; want %t, and an error otherwise", proven, err, tc.want)
 			}
@@ -205,13 +205,13 @@ func TestVolumeObsolete(t *testing.T) {
 		"the PV has policy Delete":         {cluster{}, copyPV(func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = deletes }), false, nil},
 		"somebody freed the PV":            {cluster{}, copyPV(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }), true, nil},
 		"the PV is a copy of another host": {cluster{}, copyPV(func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" }), false, nil},
-		"a leaf PV":                        {cluster{}, leafPV(retains), false, nil},
+		"a leaf PV":                        {cluster{}, copyVolume(retains), false, nil},
 		"the member is away":               {cluster{fails: errDown}, copyPV(), false, errDown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := prover(cluster{})
+			p := copyProver(cluster{})
 			p.Live = tc.member
-			_, proven, err := VolumeObsolete(t.Context(), p, tc.pv)
+			_, proven, err := ProveCopyVolumeObsolete(t.Context(), p, tc.pv)
 			if proven != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", proven, err, tc.want, tc.err)
 			}
@@ -234,29 +234,29 @@ func TestGone(t *testing.T) {
 		"a PV for an earlier host PV":                   {sharedHost(ended), cluster{pv: copyPV(func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationCopyOfUID] = "earlier" })}, false, nil},
 		"a foreign PV with that name":                   {sharedHost(ended), cluster{pv: copyPV(plain)}, true, nil},
 		"a claim":                                       {sharedHost(ended), cluster{claims: []*corev1.PersistentVolumeClaim{copyClaim()}}, false, nil},
-		"a foreign claim with that name":                {sharedHost(ended), cluster{claims: []*corev1.PersistentVolumeClaim{leafClaim()}}, true, nil},
+		"a foreign claim with that name":                {sharedHost(ended), cluster{claims: []*corev1.PersistentVolumeClaim{leafClaimOfCopy()}}, true, nil},
 		"a claim that is a copy of another volume":      {sharedHost(ended), cluster{claims: []*corev1.PersistentVolumeClaim{ofAnother}}, true, nil},
-		"freed: no claim is a copy":                     {sharedHost(freed), cluster{claims: []*corev1.PersistentVolumeClaim{leafClaim(), ofAnother}}, true, nil},
-		"freed: a claim with another name is a copy":    {sharedHost(freed), cluster{claims: []*corev1.PersistentVolumeClaim{leafClaim(), elsewhere}}, false, nil},
+		"freed: no claim is a copy":                     {sharedHost(freed), cluster{claims: []*corev1.PersistentVolumeClaim{leafClaimOfCopy(), ofAnother}}, true, nil},
+		"freed: a claim with another name is a copy":    {sharedHost(freed), cluster{claims: []*corev1.PersistentVolumeClaim{leafClaimOfCopy(), elsewhere}}, false, nil},
 		"freed: a PV":                                   {sharedHost(freed), cluster{pv: copyPV()}, false, nil},
 		"the member is away":                            {sharedHost(ended), cluster{fails: errDown}, false, errDown},
 		"the member is away, and the host PV was freed": {sharedHost(freed), cluster{fails: errDown}, false, errDown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := prover(cluster{})
+			p := copyProver(cluster{})
 			p.Live = tc.member
-			e, gone, err := Gone(t.Context(), p, tc.host, copyName)
+			e, gone, err := ProveCopyGone(t.Context(), p, tc.host, copyName)
 			if gone != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", gone, err, tc.want, tc.err)
 			}
 			other := tc.host.DeepCopy()
 			other.UID = "other-uid"
-			for _, wrong := range []error{proof.Covers(e, proof.DropVolume, tc.host), proof.Covers(e, proof.DropCopyRecord, other)} {
+			for _, wrong := range []error{proof.SpendEvidence(e, proof.DropVolume, tc.host), proof.SpendEvidence(e, proof.DropCopyRecord, other)} {
 				if !errors.Is(wrong, proof.ErrUnproven) {
 					t.Errorf("the evidence covers another write: %v", wrong)
 				}
 			}
-			if err := proof.Covers(e, proof.DropCopyRecord, tc.host); (err == nil) != tc.want {
+			if err := proof.SpendEvidence(e, proof.DropCopyRecord, tc.host); (err == nil) != tc.want {
 				t.Errorf("the evidence does not match the proof: %v", err)
 			}
 		})
@@ -264,7 +264,7 @@ func TestGone(t *testing.T) {
 }
 
 // The evidence covers one deletion of one object, for a limited time.
-func TestCovers(t *testing.T) {
+func TestCopyCovers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		action proof.Action
 		object client.Object
@@ -273,8 +273,8 @@ func TestCovers(t *testing.T) {
 		covers bool
 	}{
 		"the claim":          {action: proof.DeleteCopy, object: copyClaim(), covers: true},
-		"just in time":       {action: proof.DeleteCopy, object: copyClaim(), after: witness.Lifetime, covers: true},
-		"too late":           {action: proof.DeleteCopy, object: copyClaim(), after: witness.Lifetime + 1},
+		"just in time":       {action: proof.DeleteCopy, object: copyClaim(), after: witness.ProofLifetime, covers: true},
+		"too late":           {action: proof.DeleteCopy, object: copyClaim(), after: witness.ProofLifetime + 1},
 		"another claim":      {action: proof.DeleteCopy, object: copyClaim(func(c *corev1.PersistentVolumeClaim) { c.UID = "another" })},
 		"the PV":             {action: proof.DeleteCopy, object: copyPV()},
 		"another action":     {action: proof.DeleteClaim, object: copyClaim()},
@@ -283,20 +283,20 @@ func TestCovers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
-			p := prover(cluster{})
+			p := copyProver(cluster{})
 			p.Clock = clock
-			e, proven, err := ClaimObsolete(t.Context(), p, copyClaim())
+			e, proven, err := ProveCopyClaimObsolete(t.Context(), p, copyClaim())
 			if err != nil || !proven {
 				t.Fatalf("proven: %t, %v", proven, err)
 			}
 			if tc.none {
-				e = Obsolete{}
+				e = CopyObsolete{}
 			}
 			clock.SetTime(clock.Now().Add(tc.after))
-			if err := proof.Covers(e, tc.action, tc.object); (err == nil) != tc.covers || err != nil && !errors.Is(err, proof.ErrUnproven) {
+			if err := proof.SpendEvidence(e, tc.action, tc.object); (err == nil) != tc.covers || err != nil && !errors.Is(err, proof.ErrUnproven) {
 				t.Errorf("Covers returned %v, want success: %t", err, tc.covers)
 			}
-			if err := proof.Covers(e, tc.action, tc.object); !errors.Is(err, proof.ErrUnproven) {
+			if err := proof.SpendEvidence(e, tc.action, tc.object); !errors.Is(err, proof.ErrUnproven) {
 				t.Errorf("on the second use, error is %v, want ErrUnproven", err)
 			}
 		})

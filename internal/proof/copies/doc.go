@@ -2,7 +2,7 @@
 // Its evidence covers the deletion of one claim or PV (Obsolete), or the removal of the record from
 // one host PV (NoCopy):
 //
-//	ClaimObsolete    the claim of a copy is not needed: reads the host PV, and the PV in the member
-//	VolumeObsolete   no claim is bound to the PV of a copy: reads the claim in the member
+//	ProveCopyClaimObsolete    the claim of a copy is not needed: reads the host PV, and the PV in the member
+//	ProveCopyVolumeObsolete   no claim is bound to the PV of a copy: reads the claim in the member
 //	Gone             the member has no copy: reads the copy's PV and claim
 package copies

@@ -29,14 +29,14 @@ var (
 	errRestored = errors.New("the member was restored")
 )
 
-// cluster is a reader of PVs and claims.
-type cluster struct {
+// clusterWithClaims is a reader of PVs and claims.
+type clusterWithClaims struct {
 	client.Reader
 	objects []client.Object
 	fails   error
 }
 
-func (c cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (c clusterWithClaims) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	if c.fails != nil {
 		return c.fails
 	}
@@ -62,18 +62,18 @@ func (c cluster) Get(_ context.Context, key client.ObjectKey, into client.Object
 
 type change = func(*corev1.PersistentVolume)
 
-func root(uid types.UID) *corev1.PersistentVolumeClaim {
+func rootWithUID(uid types.UID) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: uid}}
 }
 
-// leafClaim returns the leaf claim of the root with the given UID.
-func leafClaim(of types.UID) *corev1.PersistentVolumeClaim {
-	c := root("claim-uid")
-	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(c), UID: of}.Stamp(&c.ObjectMeta)
+// leafClaimOfRoot returns the leaf claim of the root with the given UID.
+func leafClaimOfRoot(of types.UID) *corev1.PersistentVolumeClaim {
+	c := rootWithUID("claim-uid")
+	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(c), UID: of}.StampLeaf(&c.ObjectMeta)
 	return c
 }
 
-func leafPV(handle string, uid types.UID) *corev1.PersistentVolume {
+func leafVolumeWithHandle(handle string, uid types.UID) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: uid}}
 	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disks.example.com", VolumeHandle: handle}
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
@@ -88,87 +88,87 @@ func versioned(pv *corev1.PersistentVolume, changes []change) *corev1.Persistent
 	return pv
 }
 
-func host(changes ...change) *corev1.PersistentVolume {
-	return versioned(hostpv.Mirror(leafPV("disk-1", "leaf-uid"), root("root-uid"), corev1.PersistentVolumeReclaimDelete, here), changes)
+func hostVolumeOfLeaf(changes ...change) *corev1.PersistentVolume {
+	return versioned(hostpv.TranslateVolume(leafVolumeWithHandle("disk-1", "leaf-uid"), rootWithUID("root-uid"), corev1.PersistentVolumeReclaimDelete, here), changes)
 }
 
 func promise(changes ...change) *corev1.PersistentVolume {
-	pv := hostpv.PromiseFor(root("root-uid"), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
-	return versioned(hostpv.WithMember(pv, here, nil), changes)
+	pv := hostpv.NewPromiseFor(rootWithUID("root-uid"), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
+	return versioned(hostpv.PromiseWithMember(pv, here, nil), changes)
 }
 
 func unassigned(changes ...change) *corev1.PersistentVolume {
-	return versioned(hostpv.WithoutMember(promise()), changes)
+	return versioned(hostpv.PromiseWithoutMember(promise()), changes)
 }
 
 func deleted(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 func bound(pv *corev1.PersistentVolume)   { pv.Status.Phase = corev1.VolumeBound }
-func unbound(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }
+func withoutClaimRef(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }
 func elsewhere(pv *corev1.PersistentVolume) {
 	pv.Labels[v1alpha1.LabelClusterID] = "id39"
 }
 func abandoned(pv *corev1.PersistentVolume) {
 	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
 }
-func newer(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }
+func newerHostVolume(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }
 
-func prover(host, member cluster, restored error) proof.Prover {
+func proverOfClusters(host, member clusterWithClaims, restored error) proof.Prover {
 	return proof.Prover{
 		Member: here, HostLive: host, Live: member, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)),
-		Unrestored: func(context.Context) error { return restored },
+		CheckUnrestored: func(context.Context) error { return restored },
 	}
 }
 
-func with(objects ...client.Object) cluster { return cluster{objects: objects} }
+func with(objects ...client.Object) clusterWithClaims { return clusterWithClaims{objects: objects} }
 
 // A host PV that records a disk is dropped only if the member has nothing left for it.
 func TestLeafGone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host     *corev1.PersistentVolume
-		member   cluster
+		member   clusterWithClaims
 		restored error
 		want     bool
 		err      error
 	}{
-		"nothing is left":                             {host: host(), want: true},
-		"the leaf PV exists":                          {host: host(), member: with(leafPV("disk-1", "leaf-uid"))},
-		"another PV has its name":                     {host: host(), member: with(leafPV("disk-2", "other-uid")), want: true},
-		"the leaf claim exists":                       {host: host(), member: with(leafClaim("root-uid"))},
-		"the leaf claim of a later root has its name": {host: host(), member: with(leafClaim("other-uid")), want: true},
-		"the volume is in another member":             {host: versioned(hostpv.Mirror(leafPV("disk-1", "leaf-uid"), root("root-uid"), corev1.PersistentVolumeReclaimDelete, there), nil)},
-		"somebody changed the label":                  {host: host(elsewhere)},
+		"nothing is left":                             {host: hostVolumeOfLeaf(), want: true},
+		"the leaf PV exists":                          {host: hostVolumeOfLeaf(), member: with(leafVolumeWithHandle("disk-1", "leaf-uid"))},
+		"another PV has its name":                     {host: hostVolumeOfLeaf(), member: with(leafVolumeWithHandle("disk-2", "other-uid")), want: true},
+		"the leaf claim exists":                       {host: hostVolumeOfLeaf(), member: with(leafClaimOfRoot("root-uid"))},
+		"the leaf claim of a later root has its name": {host: hostVolumeOfLeaf(), member: with(leafClaimOfRoot("other-uid")), want: true},
+		"the volume is in another member":             {host: versioned(hostpv.TranslateVolume(leafVolumeWithHandle("disk-1", "leaf-uid"), rootWithUID("root-uid"), corev1.PersistentVolumeReclaimDelete, there), nil)},
+		"somebody changed the label":                  {host: hostVolumeOfLeaf(elsewhere)},
 		"the host PV records no disk":                 {host: promise()},
-		"the member was restored":                     {host: host(), restored: errRestored, err: errRestored},
-		"the member does not respond":                 {host: host(), member: cluster{fails: errDown}, err: errDown},
+		"the member was restored":                     {host: hostVolumeOfLeaf(), restored: errRestored, err: errRestored},
+		"the member does not respond":                 {host: hostVolumeOfLeaf(), member: clusterWithClaims{fails: errDown}, err: errDown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, got, err := LeafGone(t.Context(), prover(cluster{}, tc.member, tc.restored), tc.host)
+			e, got, err := ProveLeafGone(t.Context(), proverOfClusters(clusterWithClaims{}, tc.member, tc.restored), tc.host)
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("LeafGone returned %t, %v; want %t, %v", got, err, tc.want, tc.err)
 			}
-			covers(t, e, tc.host, got)
+			coversVolume(t, e, tc.host, got)
 		})
 	}
 }
 
-// covers checks that evidence covers one drop of one version of a host PV, if it was proven.
-func covers(t *testing.T, e Droppable, host *corev1.PersistentVolume, proven bool) {
+// coversVolume checks that evidence covers one drop of one version of a host PV, if it was proven.
+func coversVolume(t *testing.T, e DroppableVolume, host *corev1.PersistentVolume, proven bool) {
 	t.Helper()
 	changed, other := host.DeepCopy(), host.DeepCopy()
-	newer(changed)
+	newerHostVolume(changed)
 	other.UID = "another-uid"
 	for _, wrong := range []struct {
 		action proof.Action
 		pv     *corev1.PersistentVolume
 	}{{proof.SetDelete, host}, {proof.DropCopyRecord, host}, {proof.DropVolume, changed}, {proof.DropVolume, other}} {
-		if err := proof.Covers(e, wrong.action, wrong.pv); !errors.Is(err, proof.ErrUnproven) {
+		if err := proof.SpendEvidence(e, wrong.action, wrong.pv); !errors.Is(err, proof.ErrUnproven) {
 			t.Errorf("the evidence covers action %d on version %s of %s: %v", wrong.action, wrong.pv.ResourceVersion, wrong.pv.UID, err)
 		}
 	}
-	if err := proof.Covers(e, proof.DropVolume, host); (err == nil) != proven {
+	if err := proof.SpendEvidence(e, proof.DropVolume, host); (err == nil) != proven {
 		t.Errorf("proven is %t, and the evidence: %v", proven, err)
 	}
-	if err := proof.Covers(e, proof.DropVolume, host); !errors.Is(err, proof.ErrUnproven) {
+	if err := proof.SpendEvidence(e, proof.DropVolume, host); !errors.Is(err, proof.ErrUnproven) {
 		t.Errorf("the evidence covers a second drop: %v", err)
 	}
 }
@@ -182,26 +182,26 @@ func TestPromiseEnded(t *testing.T) {
 		err          error
 	}{
 		"its claim is gone":          {promise: promise(), host: []client.Object{promise()}, want: true},
-		"a later claim has its name": {promise: promise(), host: []client.Object{promise(), root("other-uid")}, want: true},
-		"its claim exists":           {promise: promise(), host: []client.Object{promise(), root("root-uid")}},
-		"the promise has changed":    {promise: promise(), host: []client.Object{promise(newer)}},
+		"a later claim has its name": {promise: promise(), host: []client.Object{promise(), rootWithUID("other-uid")}, want: true},
+		"its claim exists":           {promise: promise(), host: []client.Object{promise(), rootWithUID("root-uid")}},
+		"the promise has changed":    {promise: promise(), host: []client.Object{promise(newerHostVolume)}},
 		"the promise was re-created": {promise: promise(), host: []client.Object{promise(func(pv *corev1.PersistentVolume) { pv.UID = "newer" })}},
 		"the promise is bound":       {promise: promise(bound), host: []client.Object{promise(bound)}},
 		"an admin has abandoned it":  {promise: promise(abandoned), host: []client.Object{promise(abandoned)}},
 		"another member has it":      {promise: promise(elsewhere), host: []client.Object{promise(elsewhere)}},
-		"it records a disk":          {promise: host(), host: []client.Object{host()}},
-		"the leaf claim exists":      {promise: promise(), host: []client.Object{promise()}, member: []client.Object{leafClaim("root-uid")}},
+		"it records a disk":          {promise: hostVolumeOfLeaf(), host: []client.Object{hostVolumeOfLeaf()}},
+		"the leaf claim exists":      {promise: promise(), host: []client.Object{promise()}, member: []client.Object{leafClaimOfRoot("root-uid")}},
 		"the member was restored":    {promise: promise(), host: []client.Object{promise()}, restored: errRestored, err: errRestored},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, got, left, err := PromiseEnded(t.Context(), prover(with(tc.host...), with(tc.member...), tc.restored), tc.promise)
+			e, got, left, err := ProvePromiseEnded(t.Context(), proverOfClusters(with(tc.host...), with(tc.member...), tc.restored), tc.promise)
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("PromiseEnded returned %t, %v; want %t, %v", got, err, tc.want, tc.err)
 			}
 			if left != (len(tc.member) > 0) {
 				t.Errorf("a leaf claim is left: %t", left)
 			}
-			covers(t, e, tc.promise, got)
+			coversVolume(t, e, tc.promise, got)
 		})
 	}
 }
@@ -210,53 +210,53 @@ func TestPromiseEnded(t *testing.T) {
 func TestDiskKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host     *corev1.PersistentVolume
-		member   cluster
+		member   clusterWithClaims
 		restored error
 		missing  bool
 		err      error
 	}{
-		"the leaf PV exists":                        {host: host(deleted), member: with(leafPV("disk-1", "leaf-uid"))},
-		"the leaf PV was re-created for the disk":   {host: host(deleted), member: with(leafPV("disk-1", "other-uid"))},
-		"another disk's PV has its name":            {host: host(deleted), member: with(leafPV("disk-2", "other-uid")), missing: true},
-		"the leaf PV is gone":                       {host: host(deleted), missing: true},
-		"the leaf PV is gone, because of a restore": {host: host(deleted), restored: errRestored, err: errRestored},
+		"the leaf PV exists":                        {host: hostVolumeOfLeaf(deleted), member: with(leafVolumeWithHandle("disk-1", "leaf-uid"))},
+		"the leaf PV was re-created for the disk":   {host: hostVolumeOfLeaf(deleted), member: with(leafVolumeWithHandle("disk-1", "other-uid"))},
+		"another disk's PV has its name":            {host: hostVolumeOfLeaf(deleted), member: with(leafVolumeWithHandle("disk-2", "other-uid")), missing: true},
+		"the leaf PV is gone":                       {host: hostVolumeOfLeaf(deleted), missing: true},
+		"the leaf PV is gone, because of a restore": {host: hostVolumeOfLeaf(deleted), restored: errRestored, err: errRestored},
 		"the host PV records no disk":               {host: promise(deleted), err: proof.ErrUnproven},
-		"the volume is in another member":           {host: versioned(hostpv.Mirror(leafPV("disk-1", "leaf-uid"), root("root-uid"), corev1.PersistentVolumeReclaimDelete, there), []change{deleted}), err: proof.ErrUnproven},
-		"the host PV is not being deleted":          {host: host(), member: with(leafPV("disk-1", "leaf-uid")), err: proof.ErrUnproven},
-		"the member does not respond":               {host: host(deleted), member: cluster{fails: errDown}, err: errDown},
+		"the volume is in another member":           {host: versioned(hostpv.TranslateVolume(leafVolumeWithHandle("disk-1", "leaf-uid"), rootWithUID("root-uid"), corev1.PersistentVolumeReclaimDelete, there), []change{deleted}), err: proof.ErrUnproven},
+		"the host PV is not being deleted":          {host: hostVolumeOfLeaf(), member: with(leafVolumeWithHandle("disk-1", "leaf-uid")), err: proof.ErrUnproven},
+		"the member does not respond":               {host: hostVolumeOfLeaf(deleted), member: clusterWithClaims{fails: errDown}, err: errDown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, missing, err := DiskKept(t.Context(), prover(cluster{}, tc.member, tc.restored), tc.host)
+			e, missing, err := ProveDiskKept(t.Context(), proverOfClusters(clusterWithClaims{}, tc.member, tc.restored), tc.host)
 			if missing != tc.missing || !errors.Is(err, tc.err) {
 				t.Errorf("DiskKept returned %t, %v; want %t, %v", missing, err, tc.missing, tc.err)
 			}
-			covers(t, e, tc.host, tc.err == nil)
+			coversVolume(t, e, tc.host, tc.err == nil)
 		})
 	}
 }
 
-func TestUnneeded(t *testing.T) {
+func TestUnneededPromise(t *testing.T) {
 	for name, tc := range map[string]struct {
 		promise *corev1.PersistentVolume
-		host    cluster
+		host    clusterWithClaims
 		needs   bool
 		want    bool
 		err     error
 	}{
 		"no claim needs it":       {promise: unassigned(), host: with(unassigned()), want: true},
-		"a claim needs it":        {promise: unassigned(), host: with(unassigned(), root("root-uid")), needs: true},
-		"it has changed":          {promise: unassigned(), host: with(unassigned(newer))},
+		"a claim needs it":        {promise: unassigned(), host: with(unassigned(), rootWithUID("root-uid")), needs: true},
+		"it has changed":          {promise: unassigned(), host: with(unassigned(newerHostVolume))},
 		"a member has it":         {promise: promise(), host: with(promise())},
-		"it records a disk":       {promise: host(), host: with(host())},
-		"it has no claimRef":      {promise: unassigned(unbound), host: with(unassigned(unbound))},
-		"the host is not reached": {promise: unassigned(), host: cluster{fails: errDown}, err: errDown},
+		"it records a disk":       {promise: hostVolumeOfLeaf(), host: with(hostVolumeOfLeaf())},
+		"it has no claimRef":      {promise: unassigned(withoutClaimRef), host: with(unassigned(withoutClaimRef))},
+		"the host is not reached": {promise: unassigned(), host: clusterWithClaims{fails: errDown}, err: errDown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, got, err := Unneeded(t.Context(), prover(tc.host, cluster{}, nil), tc.promise, func(*corev1.PersistentVolumeClaim) bool { return tc.needs })
+			e, got, err := ProvePromiseUnneeded(t.Context(), proverOfClusters(tc.host, clusterWithClaims{}, nil), tc.promise, func(*corev1.PersistentVolumeClaim) bool { return tc.needs })
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("Unneeded returned %t, %v; want %t, %v", got, err, tc.want, tc.err)
 			}
-			covers(t, e, tc.promise, got)
+			coversVolume(t, e, tc.promise, got)
 		})
 	}
 }
@@ -264,33 +264,33 @@ func TestUnneeded(t *testing.T) {
 // These proofs read nothing: the host PV, or the registration, is the proof.
 func TestObjectsProve(t *testing.T) {
 	c := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
-	leaving := func(id string, ends bool) func(*corev1.PersistentVolume) (Droppable, bool) {
+	leaving := func(id string, ends bool) func(*corev1.PersistentVolume) (DroppableVolume, bool) {
 		cr := &v1alpha1.ClusterRegistration{Status: v1alpha1.ClusterRegistrationStatus{ClusterID: id}}
 		if ends {
 			cr.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}
-		return func(pv *corev1.PersistentVolume) (Droppable, bool) { return MemberLeaves(c, pv, cr) }
+		return func(pv *corev1.PersistentVolume) (DroppableVolume, bool) { return DroppableIfMemberLeaves(c, pv, cr) }
 	}
-	diskless := func(pv *corev1.PersistentVolume) (Droppable, bool) { return NoDisk(c, pv) }
-	given := func(pv *corev1.PersistentVolume) (Droppable, bool) { return AbandonedByAdmin(c, pv) }
+	diskless := func(pv *corev1.PersistentVolume) (DroppableVolume, bool) { return DroppableIfNoDisk(c, pv) }
+	given := func(pv *corev1.PersistentVolume) (DroppableVolume, bool) { return DroppableIfAbandoned(c, pv) }
 	for name, tc := range map[string]struct {
-		proves func(*corev1.PersistentVolume) (Droppable, bool)
+		proves func(*corev1.PersistentVolume) (DroppableVolume, bool)
 		host   *corev1.PersistentVolume
 		want   bool
 	}{
 		"a promise with a claimRef that is Available": {diskless, promise(deleted, func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeAvailable }), true},
-		"a promise without claimRef":                  {diskless, promise(deleted, unbound), true},
+		"a promise without claimRef":                  {diskless, promise(deleted, withoutClaimRef), true},
 		"a promise with a claim":                      {diskless, promise(deleted), false},
-		"a promise that is not being deleted":         {diskless, promise(unbound), false},
-		"a volume":                                    {diskless, host(deleted, unbound), false},
-		"an abandoned volume":                         {given, host(abandoned), true},
-		"a volume that nobody abandoned":              {given, host(), false},
-		"a volume of a member that leaves":            {leaving("id38", true), host(), true},
+		"a promise that is not being deleted":         {diskless, promise(withoutClaimRef), false},
+		"a volume":                                    {diskless, hostVolumeOfLeaf(deleted, withoutClaimRef), false},
+		"an abandoned volume":                         {given, hostVolumeOfLeaf(abandoned), true},
+		"a volume that nobody abandoned":              {given, hostVolumeOfLeaf(), false},
+		"a volume of a member that leaves":            {leaving("id38", true), hostVolumeOfLeaf(), true},
 		"a promise of a member that leaves":           {leaving("id38", true), promise(), true},
-		"a shared volume with a copy in this member":  {leaving("id39", true), hostpv.WithCopyIn(host(), "id39"), false},
-		"a volume of another member":                  {leaving("id39", true), host(), false},
+		"a shared volume with a copy in this member":  {leaving("id39", true), hostpv.VolumeWithCopyIn(hostVolumeOfLeaf(), "id39"), false},
+		"a volume of another member":                  {leaving("id39", true), hostVolumeOfLeaf(), false},
 		"a promise without a member":                  {leaving("id38", true), unassigned(), false},
-		"a member that stays":                         {leaving("id38", false), host(), false},
+		"a member that stays":                         {leaving("id38", false), hostVolumeOfLeaf(), false},
 		"a registration that was never connected":     {leaving("", true), unassigned(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,16 +298,16 @@ func TestObjectsProve(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("proven: %t, want %t", got, tc.want)
 			}
-			covers(t, e, tc.host, got)
+			coversVolume(t, e, tc.host, got)
 		})
 	}
 }
 
 func TestDroppableExpires(t *testing.T) {
 	c := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
-	e, _ := AbandonedByAdmin(c, host(abandoned))
-	c.SetTime(c.Now().Add(witness.Lifetime + time.Second))
-	if err := proof.Covers(e, proof.DropVolume, host(abandoned)); !errors.Is(err, proof.ErrUnproven) {
+	e, _ := DroppableIfAbandoned(c, hostVolumeOfLeaf(abandoned))
+	c.SetTime(c.Now().Add(witness.ProofLifetime + time.Second))
+	if err := proof.SpendEvidence(e, proof.DropVolume, hostVolumeOfLeaf(abandoned)); !errors.Is(err, proof.ErrUnproven) {
 		t.Errorf("expired evidence: %v", err)
 	}
 }
@@ -324,21 +324,21 @@ func TestMemberOfCopyLeaves(t *testing.T) {
 		cr   *v1alpha1.ClusterRegistration
 		want bool
 	}{
-		"a copy in the member":             {hostpv.WithCopyIn(host(), "id39"), leaving, true},
-		"the member stays":                 {hostpv.WithCopyIn(host(), "id39"), stays, false},
-		"a copy in another member":         {hostpv.WithCopyIn(host(), "id40"), leaving, false},
-		"the member has the volume itself": {host(), leaving, false},
+		"a copy in the member":             {hostpv.VolumeWithCopyIn(hostVolumeOfLeaf(), "id39"), leaving, true},
+		"the member stays":                 {hostpv.VolumeWithCopyIn(hostVolumeOfLeaf(), "id39"), stays, false},
+		"a copy in another member":         {hostpv.VolumeWithCopyIn(hostVolumeOfLeaf(), "id40"), leaving, false},
+		"the member has the volume itself": {hostVolumeOfLeaf(), leaving, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, got := MemberOfCopyLeaves(c, tc.host, tc.cr)
+			e, got := CopyDroppableIfMemberLeaves(c, tc.host, tc.cr)
 			if got != tc.want {
 				t.Errorf("proven: %t, want %t", got, tc.want)
 			}
-			if err := proof.Covers(e, proof.DropVolume, tc.host); !errors.Is(err, proof.ErrUnproven) {
+			if err := proof.SpendEvidence(e, proof.DropVolume, tc.host); !errors.Is(err, proof.ErrUnproven) {
 				t.Errorf("the evidence covers the host PV: %v", err)
 			}
-			if err := proof.Covers(e, proof.DropCopyRecord, tc.host); (err == nil) != tc.want || tc.want && e.Cluster() != "id39" {
-				t.Errorf("the evidence is for cluster %q: %v", e.Cluster(), err)
+			if err := proof.SpendEvidence(e, proof.DropCopyRecord, tc.host); (err == nil) != tc.want || tc.want && e.CopyClusterID() != "id39" {
+				t.Errorf("the evidence is for cluster %q: %v", e.CopyClusterID(), err)
 			}
 		})
 	}
@@ -351,39 +351,39 @@ func TestOnceDeleting(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now    *corev1.PersistentVolume // the host PV at the second step
 		after  time.Duration
-		other  bool // other evidence than LeafGone's
+		other  bool // other evidence than ProveLeafGone's
 		covers bool
 	}{
-		"it is being deleted":                    {now: host(later, deleted), covers: true},
-		"just in time":                           {now: host(later, deleted), after: witness.Lifetime, covers: true},
-		"too late":                               {now: host(later, deleted), after: witness.Lifetime + 1},
-		"it is not being deleted":                {now: host(later)},
-		"it is another host PV":                  {now: host(later, deleted, func(pv *corev1.PersistentVolume) { pv.UID = "other" })},
-		"it records another leaf PV":             {now: host(later, deleted, func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AttributeLeafUID] = "other" })},
-		"it belongs to another claim":            {now: host(later, deleted, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "other" })},
-		"it has no claimRef":                     {now: host(later, deleted, unbound)},
-		"an admin has abandoned it: no LeafGone": {now: host(later, deleted), other: true},
+		"it is being deleted":                    {now: hostVolumeOfLeaf(later, deleted), covers: true},
+		"just in time":                           {now: hostVolumeOfLeaf(later, deleted), after: witness.ProofLifetime, covers: true},
+		"too late":                               {now: hostVolumeOfLeaf(later, deleted), after: witness.ProofLifetime + 1},
+		"it is not being deleted":                {now: hostVolumeOfLeaf(later)},
+		"it is another host PV":                  {now: hostVolumeOfLeaf(later, deleted, func(pv *corev1.PersistentVolume) { pv.UID = "other" })},
+		"it records another leaf PV":             {now: hostVolumeOfLeaf(later, deleted, func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AttributeLeafUID] = "other" })},
+		"it belongs to another claim":            {now: hostVolumeOfLeaf(later, deleted, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "other" })},
+		"it has no claimRef":                     {now: hostVolumeOfLeaf(later, deleted, withoutClaimRef)},
+		"an admin has abandoned it: no LeafGone": {now: hostVolumeOfLeaf(later, deleted), other: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
-			seen := host()
-			e, proven, err := LeafGone(t.Context(), proof.Prover{Member: here, Live: cluster{}, Clock: clock, Unrestored: func(context.Context) error { return nil }}, seen)
+			seen := hostVolumeOfLeaf()
+			e, proven, err := ProveLeafGone(t.Context(), proof.Prover{Member: here, Live: clusterWithClaims{}, Clock: clock, CheckUnrestored: func(context.Context) error { return nil }}, seen)
 			if err != nil || !proven {
 				t.Fatalf("LeafGone returned %t, %v", proven, err)
 			}
 			if tc.other {
-				seen = host(abandoned)
-				e, _ = AbandonedByAdmin(clock, seen)
+				seen = hostVolumeOfLeaf(abandoned)
+				e, _ = DroppableIfAbandoned(clock, seen)
 			}
 			again := e.OnceDeleting(seen)
-			if err := proof.Covers(e, proof.DropVolume, seen); err != nil {
+			if err := proof.SpendEvidence(e, proof.DropVolume, seen); err != nil {
 				t.Fatal(err)
 			}
 			clock.SetTime(clock.Now().Add(tc.after))
-			if err := proof.Covers(again, proof.DropVolume, tc.now); (err == nil) != tc.covers {
+			if err := proof.SpendEvidence(again, proof.DropVolume, tc.now); (err == nil) != tc.covers {
 				t.Errorf("covers: %v", err)
 			}
-			if err := proof.Covers(again, proof.DropVolume, tc.now); err == nil {
+			if err := proof.SpendEvidence(again, proof.DropVolume, tc.now); err == nil {
 				t.Error("the evidence was used a third time")
 			}
 		})

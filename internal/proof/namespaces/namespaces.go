@@ -26,45 +26,45 @@ const (
 	proofLimit = 2
 )
 
-// Prover lists the objects of all kinds in a member, bypassing caches.
-type Prover struct {
+// NamespaceProver lists the objects of all kinds in a member, bypassing caches.
+type NamespaceProver struct {
 	Discovery discovery.DiscoveryInterfaceWithContext
 	Metadata  metadata.Interface
 	Clock     clock.PassiveClock
 }
 
-// Empty is evidence that a namespace contains only the objects that Kubernetes creates in every
+// NamespaceEmpty is evidence that a namespace contains only the objects that Kubernetes creates in every
 // namespace.
-type Empty struct{ w *witness.Witness }
+type NamespaceEmpty struct{ witness *witness.Witness }
 
-// Covers implements proof.Evidence.
-func (e Empty) Covers(_ witness.Key, action proof.Action, object client.Object) error {
-	if _, namespace := object.(*corev1.Namespace); !namespace || action != proof.DeleteNamespace || e.w == nil || e.w.UID != object.GetUID() {
-		return witness.Unproven("the evidence is not for namespace %q", object.GetName())
+// CoversWrite implements proof.Evidence.
+func (e NamespaceEmpty) CoversWrite(_ witness.EvidenceKey, action proof.Action, object client.Object) error {
+	if _, namespace := object.(*corev1.Namespace); !namespace || action != proof.DeleteNamespace || e.witness == nil || e.witness.UID != object.GetUID() {
+		return witness.NewUnprovenError("the evidence is not for namespace %q", object.GetName())
 	}
-	return witness.Spend(e.w)
+	return witness.SpendProofs(e.witness)
 }
 
-// Empty proves by live lists of all resources that a namespace is empty. Otherwise, held is the first
+// ProveNamespaceEmpty proves by live lists of all resources that a namespace is empty. Otherwise, held is the first
 // object found that keeps the namespace, or explains why its contents are unknown. Empty returns an
 // error only if the context ends. It lists claims and Pods last, so that little time is left in which
 // somebody in the member could create one before the namespace is deleted.
-func (p Prover) Empty(ctx context.Context, namespace *corev1.Namespace) (e Empty, held string, err error) {
+func (p NamespaceProver) ProveNamespaceEmpty(ctx context.Context, namespace *corev1.Namespace) (e NamespaceEmpty, held string, err error) {
 	began := p.Clock.Now()
 	bounded, cancel := context.WithTimeout(ctx, proofTimeout)
 	defer cancel()
-	resources, held := p.resources(bounded)
+	resources, held := p.listableResources(bounded)
 	for i := 0; held == "" && i < len(resources); i++ {
-		held = p.keeps(bounded, resources[i], namespace.Name)
+		held = p.findKeepingObject(bounded, resources[i], namespace.Name)
 	}
 	if held != "" || ctx.Err() != nil {
-		return Empty{}, held, ctx.Err()
+		return NamespaceEmpty{}, held, ctx.Err()
 	}
-	return Empty{witness.New(p.Clock, began, namespace.UID, "")}, "", nil
+	return NamespaceEmpty{witness.NewWitness(p.Clock, began, namespace.UID, "")}, "", nil
 }
 
-// resources returns the namespaced resources that can be listed, or explains why they are unknown.
-func (p Prover) resources(ctx context.Context) (all []schema.GroupVersionResource, unknown string) {
+// listableResources returns the namespaced resources that can be listed, or explains why they are unknown.
+func (p NamespaceProver) listableResources(ctx context.Context) (all []schema.GroupVersionResource, unknown string) {
 	kinds, err := p.Discovery.ServerPreferredNamespacedResourcesWithContext(ctx)
 	if err != nil {
 		return nil, "not every API group responds: " + err.Error()
@@ -76,7 +76,7 @@ func (p Prover) resources(ctx context.Context) (all []schema.GroupVersionResourc
 			return nil, "cannot parse an API group: " + err.Error()
 		}
 		for _, kind := range group.APIResources {
-			if !slices.Contains(kind.Verbs, "list") || passing(version.Group, kind.Name) {
+			if !slices.Contains(kind.Verbs, "list") || isEventResource(version.Group, kind.Name) {
 				continue
 			}
 			if resource := version.WithResource(kind.Name); resource.Group == "" && (resource.Resource == "persistentvolumeclaims" || resource.Resource == "pods") {
@@ -89,15 +89,15 @@ func (p Prover) resources(ctx context.Context) (all []schema.GroupVersionResourc
 	return slices.Concat(all, last), ""
 }
 
-// keeps returns the first object of a resource that keeps the namespace, why the objects are unknown, or
+// findKeepingObject returns the first object of a resource that keeps the namespace, why the objects are unknown, or
 // "".
-func (p Prover) keeps(ctx context.Context, resource schema.GroupVersionResource, name string) string {
+func (p NamespaceProver) findKeepingObject(ctx context.Context, resource schema.GroupVersionResource, name string) string {
 	list, err := p.Metadata.Resource(resource).Namespace(name).List(ctx, metav1.ListOptions{Limit: proofLimit})
 	if err != nil {
 		return fmt.Sprintf("%s cannot be listed: %v", resource.GroupResource(), err)
 	}
 	for i := range list.Items {
-		if !madeByKubernetes(resource.Resource, list.Items[i].Name) {
+		if !isCreatedByKubernetes(resource.Resource, list.Items[i].Name) {
 			return fmt.Sprintf("%s %s", resource.GroupResource(), list.Items[i].Name)
 		}
 	}
@@ -107,8 +107,8 @@ func (p Prover) keeps(ctx context.Context, resource schema.GroupVersionResource,
 	return ""
 }
 
-// madeByKubernetes reports whether the object is one that Kubernetes creates in every namespace.
-func madeByKubernetes(resource, name string) bool {
+// isCreatedByKubernetes reports whether the object is one that Kubernetes creates in every namespace.
+func isCreatedByKubernetes(resource, name string) bool {
 	switch resource {
 	case "serviceaccounts":
 		return name == "default"
@@ -118,7 +118,7 @@ func madeByKubernetes(resource, name string) bool {
 	return false
 }
 
-// passing reports whether a resource is events, which do not keep a namespace from being deleted.
-func passing(group, resource string) bool {
+// isEventResource reports whether a resource is events, which do not keep a namespace from being deleted.
+func isEventResource(group, resource string) bool {
 	return resource == "events" && (group == "" || group == "events.k8s.io")
 }

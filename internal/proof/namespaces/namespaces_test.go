@@ -99,11 +99,11 @@ func TestEmpty(t *testing.T) {
 			var listed []string
 			tc.kinds, tc.served.listed = kinds, &listed
 			shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop-uid"}}
-			e, held, err := Prover{tc.served, tc.served, clock.RealClock{}}.Empty(t.Context(), shop)
+			e, held, err := NamespaceProver{tc.served, tc.served, clock.RealClock{}}.ProveNamespaceEmpty(t.Context(), shop)
 			if err != nil || held != tc.want {
 				t.Errorf("Empty returned %q, %v; want %q", held, err, tc.want)
 			}
-			if err := proof.Covers(e, proof.DeleteNamespace, shop); (err == nil) != (tc.want == "") {
+			if err := proof.SpendEvidence(e, proof.DeleteNamespace, shop); (err == nil) != (tc.want == "") {
 				t.Errorf("the evidence covers the namespace: %v", err)
 			}
 			if diff := cmp.Diff(tc.listed, listed); diff != "" {

@@ -33,7 +33,7 @@ func TestImported(t *testing.T) {
 			if tc.change != nil {
 				tc.change(live)
 			}
-			got, err := Imported(t.Context(), proof.Prover{Member: here, HostLive: clusterOf(live)}, root)
+			got, err := ProveImportedHere(t.Context(), proof.Prover{Member: here, HostLive: clusterOf(live)}, root)
 			if err != nil || got != tc.want {
 				t.Errorf("Imported() = %t, %v, want %t", got, err, tc.want)
 			}

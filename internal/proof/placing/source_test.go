@@ -21,22 +21,22 @@ import (
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0", NodeName: "kosmos-cluster38"}
 
-// cluster is a reader that returns single objects by type and name.
-type cluster struct {
+// clusterWithSource is a reader that returns single objects by type and name.
+type clusterWithSource struct {
 	client.Reader
 	objects map[string]client.Object
 	fails   error
 }
 
-func clusterOf(objects ...client.Object) *cluster {
-	c := &cluster{objects: map[string]client.Object{}}
+func clusterOf(objects ...client.Object) *clusterWithSource {
+	c := &clusterWithSource{objects: map[string]client.Object{}}
 	for _, obj := range objects {
 		c.objects[fmt.Sprintf("%T %s", obj, client.ObjectKeyFromObject(obj))] = obj
 	}
 	return c
 }
 
-func (c *cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (c *clusterWithSource) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	if c.fails != nil {
 		return c.fails
 	}
@@ -106,10 +106,10 @@ func TestSourceHere(t *testing.T) {
 	}
 }
 
-// verifySource runs SourceHere for a claim whose data source has UID golden-uid.
-func verifySource(t *testing.T, root *corev1.PersistentVolumeClaim, hosts, leaves *cluster, want bool, wantErr error) {
+// verifySource runs ProveSourceHere for a claim whose data source has UID golden-uid.
+func verifySource(t *testing.T, root *corev1.PersistentVolumeClaim, hosts, leaves *clusterWithSource, want bool, wantErr error) {
 	t.Helper()
-	uid, proven, err := SourceHere(t.Context(), proof.Prover{Member: here, Host: hosts, HostLive: hosts, Live: leaves}, root)
+	uid, proven, err := ProveSourceHere(t.Context(), proof.Prover{Member: here, Host: hosts, HostLive: hosts, Live: leaves}, root)
 	if proven != want || !errors.Is(err, wantErr) || proven && uid != "golden-uid" {
 		t.Errorf("proven %t for %q, error %v; want %t, error %v", proven, uid, err, want, wantErr)
 	}
@@ -126,8 +126,8 @@ func sourceScene() scene {
 	for _, claim := range []*corev1.PersistentVolumeClaim{s.golden, s.leaf} {
 		claim.Spec.VolumeName, claim.Status.Phase = "pv-1", corev1.ClaimBound
 	}
-	mirror.OriginFor(here.HostID, s.golden).Stamp(s.leaf)
+	mirror.OriginForRoot(here.HostID, s.golden).StampLeaf(s.leaf)
 	s.disk.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}
-	s.host = hostpv.Mirror(s.disk, s.golden, corev1.PersistentVolumeReclaimDelete, here)
+	s.host = hostpv.TranslateVolume(s.disk, s.golden, corev1.PersistentVolumeReclaimDelete, here)
 	return s
 }

@@ -22,7 +22,7 @@ import (
 
 // List returns the objects with the name in the field selector, or all PVs, as a lookup of a claim's PVs
 // in the cache.
-func (c *cluster) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (c *clusterWithSource) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	if c.fails != nil {
 		return c.fails
 	}
@@ -136,8 +136,8 @@ func restored() restoreScene {
 		v1alpha1.AnnotationPlacedIn: here.ClusterID, v1alpha1.AnnotationLeafSnapshotUID: "leaf-uid", v1alpha1.AttributeLeafUID: "content-uid",
 		v1alpha1.AttributeHandle: "s-1",
 	}
-	origin := mirror.OriginFor(here.HostID, s.golden)
-	origin.Stamp(s.leaf)
-	origin.Stamp(s.leafHeld)
+	origin := mirror.OriginForRoot(here.HostID, s.golden)
+	origin.StampLeaf(s.leaf)
+	origin.StampLeaf(s.leafHeld)
 	return s
 }

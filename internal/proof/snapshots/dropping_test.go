@@ -19,20 +19,20 @@ import (
 )
 
 var (
-	here        = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0"}
+	snapshotMember        = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0"}
 	errDown     = errors.New("connection refused")
 	errRestored = errors.New("the member was restored")
 )
 
-// cluster is a reader of at most one VolumeSnapshot and one content.
-type cluster struct {
+// clusterWithSnapshots is a reader of at most one VolumeSnapshot and one content.
+type clusterWithSnapshots struct {
 	client.Reader
 	snapshot *snapshotv1.VolumeSnapshot
 	content  *snapshotv1.VolumeSnapshotContent
 	fails    error
 }
 
-func (c cluster) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (c clusterWithSnapshots) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	options := client.ListOptions{}
 	options.ApplyOptions(opts)
 	name, _ := options.FieldSelector.RequiresExactMatch("metadata.name")
@@ -49,7 +49,7 @@ func (c cluster) List(_ context.Context, into client.ObjectList, opts ...client.
 	return c.fails
 }
 
-func root(changes ...func(*snapshotv1.VolumeSnapshot)) *snapshotv1.VolumeSnapshot {
+func rootSnapshot(changes ...func(*snapshotv1.VolumeSnapshot)) *snapshotv1.VolumeSnapshot {
 	s := &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "backup", UID: "root-uid"}}
 	for _, f := range changes {
 		f(s)
@@ -58,9 +58,9 @@ func root(changes ...func(*snapshotv1.VolumeSnapshot)) *snapshotv1.VolumeSnapsho
 }
 
 func leaf(uid string) *snapshotv1.VolumeSnapshot {
-	s := root()
+	s := rootSnapshot()
 	s.UID = "leaf-uid"
-	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(s), UID: "root-uid"}.Stamp(&s.ObjectMeta)
+	mirror.Origin{HostID: snapshotMember.HostID, Root: client.ObjectKeyFromObject(s), UID: "root-uid"}.StampLeaf(&s.ObjectMeta)
 	if uid != "" {
 		s.Annotations[v1alpha1.AnnotationRootUID] = uid
 		s.UID = "another-leaf"
@@ -72,12 +72,12 @@ func leafContent() *snapshotv1.VolumeSnapshotContent {
 	return &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: mirrorsnapshot.ContentName("leaf-uid"), UID: "leaf-content"}}
 }
 
-// host returns a host content that is being deleted, and is placed in the member.
-func host(changes ...func(*snapshotv1.VolumeSnapshotContent)) *snapshotv1.VolumeSnapshotContent {
+// contentOfHost returns a host content that is being deleted, and is placed in the member.
+func contentOfHost(changes ...func(*snapshotv1.VolumeSnapshotContent)) *snapshotv1.VolumeSnapshotContent {
 	c := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{
 		Name: mirrorsnapshot.ContentName("root-uid"), UID: "host-uid", ResourceVersion: "7", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)},
 		Annotations: map[string]string{
-			v1alpha1.AnnotationPlacedIn: here.ClusterID, v1alpha1.AnnotationLeafSnapshotUID: "leaf-uid", v1alpha1.AttributeLeafUID: "leaf-content",
+			v1alpha1.AnnotationPlacedIn: snapshotMember.ClusterID, v1alpha1.AnnotationLeafSnapshotUID: "leaf-uid", v1alpha1.AttributeLeafUID: "leaf-content",
 		},
 	}}
 	c.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "backup", UID: "root-uid"}
@@ -91,55 +91,55 @@ func set(key, value string) func(*snapshotv1.VolumeSnapshotContent) {
 	return func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[key] = value }
 }
 
-func newer(c *snapshotv1.VolumeSnapshotContent) { c.ResourceVersion = "8" }
+func newerContent(c *snapshotv1.VolumeSnapshotContent) { c.ResourceVersion = "8" }
 
-func prover(host, member cluster, restored error) Prover {
-	return Prover{proof.Prover{
-		Member: here, HostLive: host, Live: member, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)),
-		Unrestored: func(context.Context) error { return restored },
+func snapshotProver(host, member clusterWithSnapshots, restored error) SnapshotProver {
+	return SnapshotProver{proof.Prover{
+		Member: snapshotMember, HostLive: host, Live: member, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)),
+		CheckUnrestored: func(context.Context) error { return restored },
 	}}
 }
 
-// covers checks that evidence covers one release of one version of a host content, if it was proven.
-func covers(t *testing.T, e DroppableContent, content *snapshotv1.VolumeSnapshotContent, proven bool) {
+// coversContent checks that evidence covers one release of one version of a host content, if it was proven.
+func coversContent(t *testing.T, e DroppableContent, content *snapshotv1.VolumeSnapshotContent, proven bool) {
 	t.Helper()
-	changed, other := host(newer), host()
+	changed, other := contentOfHost(newerContent), contentOfHost()
 	other.UID = "another-uid"
 	for _, wrong := range []error{
-		proof.Covers(e, proof.DeleteContent, content), proof.Covers(e, proof.DropContent, changed), proof.Covers(e, proof.DropContent, other),
+		proof.SpendEvidence(e, proof.DeleteContent, content), proof.SpendEvidence(e, proof.DropContent, changed), proof.SpendEvidence(e, proof.DropContent, other),
 	} {
 		if !errors.Is(wrong, proof.ErrUnproven) {
 			t.Errorf("the evidence covers another write: %v", wrong)
 		}
 	}
-	if err := proof.Covers(e, proof.DropContent, content); (err == nil) != proven {
+	if err := proof.SpendEvidence(e, proof.DropContent, content); (err == nil) != proven {
 		t.Errorf("proven is %t, and the evidence: %v", proven, err)
 	}
-	if err := proof.Covers(e, proof.DropContent, content); !errors.Is(err, proof.ErrUnproven) {
+	if err := proof.SpendEvidence(e, proof.DropContent, content); !errors.Is(err, proof.ErrUnproven) {
 		t.Errorf("the evidence covers a second release: %v", err)
 	}
 }
 
 func TestSnapshotLeafGone(t *testing.T) {
 	for name, tc := range map[string]struct {
-		member   cluster
+		member   clusterWithSnapshots
 		restored error
 		want     bool
 		err      error
 	}{
 		"nothing is left":                       {want: true},
-		"the leaf exists":                       {member: cluster{snapshot: leaf("")}},
-		"the leaf of a later root has its name": {member: cluster{snapshot: leaf("later-root")}, want: true},
-		"the leaf content exists":               {member: cluster{content: leafContent()}},
+		"the leaf exists":                       {member: clusterWithSnapshots{snapshot: leaf("")}},
+		"the leaf of a later root has its name": {member: clusterWithSnapshots{snapshot: leaf("later-root")}, want: true},
+		"the leaf content exists":               {member: clusterWithSnapshots{content: leafContent()}},
 		"the member was restored":               {restored: errRestored, err: errRestored},
-		"the member does not respond":           {member: cluster{fails: errDown}, err: errDown},
+		"the member does not respond":           {member: clusterWithSnapshots{fails: errDown}, err: errDown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, got, err := prover(cluster{}, tc.member, tc.restored).SnapshotLeafGone(t.Context(), host())
+			e, got, err := snapshotProver(clusterWithSnapshots{}, tc.member, tc.restored).ProveSnapshotLeafGone(t.Context(), contentOfHost())
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("SnapshotLeafGone returned %t, %v; want %t, %v", got, err, tc.want, tc.err)
 			}
-			covers(t, e, host(), got)
+			coversContent(t, e, contentOfHost(), got)
 		})
 	}
 }
@@ -147,25 +147,25 @@ func TestSnapshotLeafGone(t *testing.T) {
 func TestSnapshotKept(t *testing.T) {
 	deleted := func(s *snapshotv1.VolumeSnapshot) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 	for name, tc := range map[string]struct {
-		host, member    cluster
+		host, member    clusterWithSnapshots
 		restored        error
 		proven, missing bool
 		err             error
 	}{
-		"the leaf content exists":                        {host: cluster{content: host()}, member: cluster{content: leafContent()}, proven: true},
-		"the root is being deleted":                      {host: cluster{content: host(), snapshot: root(deleted)}, member: cluster{content: leafContent()}, proven: true},
-		"the root exists":                                {host: cluster{content: host(), snapshot: root()}, member: cluster{content: leafContent()}},
-		"the host content has changed":                   {host: cluster{content: host(newer)}, member: cluster{content: leafContent()}},
-		"the leaf content is gone":                       {host: cluster{content: host()}, proven: true, missing: true},
-		"the leaf content is gone, because of a restore": {host: cluster{content: host()}, restored: errRestored, err: errRestored},
-		"the member does not respond":                    {host: cluster{content: host()}, member: cluster{fails: errDown}, err: errDown},
+		"the leaf content exists":                        {host: clusterWithSnapshots{content: contentOfHost()}, member: clusterWithSnapshots{content: leafContent()}, proven: true},
+		"the root is being deleted":                      {host: clusterWithSnapshots{content: contentOfHost(), snapshot: rootSnapshot(deleted)}, member: clusterWithSnapshots{content: leafContent()}, proven: true},
+		"the root exists":                                {host: clusterWithSnapshots{content: contentOfHost(), snapshot: rootSnapshot()}, member: clusterWithSnapshots{content: leafContent()}},
+		"the host content has changed":                   {host: clusterWithSnapshots{content: contentOfHost(newerContent)}, member: clusterWithSnapshots{content: leafContent()}},
+		"the leaf content is gone":                       {host: clusterWithSnapshots{content: contentOfHost()}, proven: true, missing: true},
+		"the leaf content is gone, because of a restore": {host: clusterWithSnapshots{content: contentOfHost()}, restored: errRestored, err: errRestored},
+		"the member does not respond":                    {host: clusterWithSnapshots{content: contentOfHost()}, member: clusterWithSnapshots{fails: errDown}, err: errDown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, proven, missing, err := prover(tc.host, tc.member, tc.restored).SnapshotKept(t.Context(), host())
+			e, proven, missing, err := snapshotProver(tc.host, tc.member, tc.restored).ProveSnapshotKept(t.Context(), contentOfHost())
 			if proven != tc.proven || missing != tc.missing || !errors.Is(err, tc.err) {
 				t.Errorf("SnapshotKept returned %t, %t, %v; want %t, %t, %v", proven, missing, err, tc.proven, tc.missing, tc.err)
 			}
-			covers(t, e, host(), proven)
+			coversContent(t, e, contentOfHost(), proven)
 		})
 	}
 }
@@ -176,23 +176,23 @@ func TestSnapshotUnplacedOrReleased(t *testing.T) {
 		content, live      *snapshotv1.VolumeSnapshotContent
 		unplaced, released bool
 	}{
-		"placed in no member":           {content: host(unplaced), live: host(unplaced), unplaced: true},
-		"it was placed in the meantime": {content: host(unplaced), live: host(newer)},
-		"placed in a member":            {content: host(), live: host()},
-		"an admin abandoned it":         {content: host(set(v1alpha1.AnnotationAbandon, "true")), live: host(), released: true},
-		"its member was deregistered":   {content: host(set(v1alpha1.AnnotationClusterGone, "cluster38")), live: host(), released: true},
+		"placed in no member":           {content: contentOfHost(unplaced), live: contentOfHost(unplaced), unplaced: true},
+		"it was placed in the meantime": {content: contentOfHost(unplaced), live: contentOfHost(newerContent)},
+		"placed in a member":            {content: contentOfHost(), live: contentOfHost()},
+		"an admin abandoned it":         {content: contentOfHost(set(v1alpha1.AnnotationAbandon, "true")), live: contentOfHost(), released: true},
+		"its member was deregistered":   {content: contentOfHost(set(v1alpha1.AnnotationClusterGone, "cluster38")), live: contentOfHost(), released: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := prover(cluster{content: tc.live}, cluster{}, nil)
-			e, got, err := p.SnapshotUnplaced(t.Context(), tc.content)
+			p := snapshotProver(clusterWithSnapshots{content: tc.live}, clusterWithSnapshots{}, nil)
+			e, got, err := p.ProveSnapshotUnplaced(t.Context(), tc.content)
 			if err != nil || got != tc.unplaced {
 				t.Errorf("SnapshotUnplaced returned %t, %v; want %t", got, err, tc.unplaced)
 			}
-			covers(t, e, tc.content, got)
-			if e, got = p.SnapshotReleased(tc.content); got != tc.released {
+			coversContent(t, e, tc.content, got)
+			if e, got = p.DroppableIfReleased(tc.content); got != tc.released {
 				t.Errorf("SnapshotReleased returned %t, want %t", got, tc.released)
 			}
-			covers(t, e, tc.content, got)
+			coversContent(t, e, tc.content, got)
 		})
 	}
 }

@@ -21,7 +21,7 @@ type DestroyingSnapshot struct {
 	Host ContentEnded
 	Root SnapshotEnded
 	Leaf LeafContent
-	Gone LeafSnapshotGone
+	LeafGone LeafSnapshotGone
 }
 
 // KeepingSnapshot is evidence that deleting a leaf VolumeSnapshot keeps its data: its root has
@@ -32,96 +32,96 @@ type KeepingSnapshot struct {
 	Host   ContentUnchanged
 	Root   SnapshotEnded
 	Leaf   LeafContent
-	None   NotRepresented
+	NoContent   NotRepresented
 	Member proof.MemberCurrent
 }
 
-// Destroys implements proof.Destroys.
-func (e DestroyingSnapshot) Destroys(witness.Key) types.UID {
-	if e.Root.w == nil {
+// DestroysDataOf implements proof.DataDestroyingEvidence.
+func (e DestroyingSnapshot) DestroysDataOf(witness.EvidenceKey) types.UID {
+	if e.Root.witness == nil {
 		return ""
 	}
-	return e.Root.w.UID
+	return e.Root.witness.UID
 }
 
-// Keeps implements proof.Keeps.
-func (KeepingSnapshot) Keeps(witness.Key) {}
+// KeepsData implements proof.DataKeepingEvidence.
+func (KeepingSnapshot) KeepsData(witness.EvidenceKey) {}
 
-// Covers implements Evidence.
-func (e DestroyingSnapshot) Covers(_ witness.Key, action proof.Action, object client.Object) error {
-	if e.Host.w == nil || e.Root.w == nil || e.Root.w.UID != e.Host.content.Spec.VolumeSnapshotRef.UID || mirror.RootUID(object) != e.Root.w.UID {
-		return witness.Unproven("there is no proof that the snapshot of %T %s has ended", object, client.ObjectKeyFromObject(object))
+// CoversWrite implements Evidence.
+func (e DestroyingSnapshot) CoversWrite(_ witness.EvidenceKey, action proof.Action, object client.Object) error {
+	if e.Host.witness == nil || e.Root.witness == nil || e.Root.witness.UID != e.Host.content.Spec.VolumeSnapshotRef.UID || mirror.StampedRootUID(object) != e.Root.witness.UID {
+		return witness.NewUnprovenError("there is no proof that the snapshot of %T %s has ended", object, client.ObjectKeyFromObject(object))
 	}
-	record := mirrorsnapshot.RecordOf(e.Host.content)
+	record := mirrorsnapshot.ContentRecordOf(e.Host.content)
 	switch object := object.(type) {
 	case *snapshotv1.VolumeSnapshotContent:
-		if !destroysContent(record, action, object) {
-			return witness.Unproven("the evidence is not for leaf content %q", object.Name)
+		if !mayDestroyContent(record, action, object) {
+			return witness.NewUnprovenError("the evidence is not for leaf content %q", object.Name)
 		}
 		if action == proof.DeleteContent {
-			if e.Gone.w == nil || e.Gone.w.UID != object.Spec.VolumeSnapshotRef.UID {
-				return witness.Unproven("there is no proof that the leaf snapshot of content %q is gone", object.Name)
+			if e.LeafGone.witness == nil || e.LeafGone.witness.UID != object.Spec.VolumeSnapshotRef.UID {
+				return witness.NewUnprovenError("there is no proof that the leaf snapshot of content %q is gone", object.Name)
 			}
-			return witness.Spend(e.Host.w, e.Root.w, e.Gone.w)
+			return witness.SpendProofs(e.Host.witness, e.Root.witness, e.LeafGone.witness)
 		}
-		return witness.Spend(e.Host.w, e.Root.w)
+		return witness.SpendProofs(e.Host.witness, e.Root.witness)
 	case *snapshotv1.VolumeSnapshot:
-		if action != proof.DeleteSnapshot || object.UID != record.Snapshot || record.Snapshot == "" || !e.Leaf.of(object) ||
-			!mirrorsnapshot.Retained(e.Leaf.content) && (e.Leaf.content.UID != record.Content || !record.Names(e.Leaf.content)) {
-			return witness.Unproven("the evidence is not for leaf snapshot %q", client.ObjectKeyFromObject(object))
+		if action != proof.DeleteSnapshot || object.UID != record.Snapshot || record.Snapshot == "" || !e.Leaf.isContentOf(object) ||
+			!mirrorsnapshot.IsContentRetained(e.Leaf.content) && (e.Leaf.content.UID != record.Content || !record.MatchesHandleOf(e.Leaf.content)) {
+			return witness.NewUnprovenError("the evidence is not for leaf snapshot %q", client.ObjectKeyFromObject(object))
 		}
-		return witness.Spend(e.Host.w, e.Root.w, e.Leaf.w)
+		return witness.SpendProofs(e.Host.witness, e.Root.witness, e.Leaf.witness)
 	}
-	return witness.Unproven("the evidence is not for a %T", object)
+	return witness.NewUnprovenError("the evidence is not for a %T", object)
 }
 
-// destroysContent reports whether an action may destroy a leaf content. The content must be the
+// mayDestroyContent reports whether an action may destroy a leaf content. The content must be the
 // recorded content of the recorded snapshot, and its original policy in the member must be Delete.
-func destroysContent(record mirrorsnapshot.Record, action proof.Action, content *snapshotv1.VolumeSnapshotContent) bool {
+func mayDestroyContent(record mirrorsnapshot.ContentRecord, action proof.Action, content *snapshotv1.VolumeSnapshotContent) bool {
 	allowed := action == proof.SetContentDelete || action == proof.DeleteContent && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
-	return allowed && record.Content != "" && record.Names(content) && content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete
+	return allowed && record.Content != "" && record.MatchesHandleOf(content) && content.UID == record.Content && mirrorsnapshot.MemberDeletionPolicy(content) == snapshotv1.VolumeSnapshotContentDelete
 }
 
-// Covers implements Evidence.
-func (e KeepingSnapshot) Covers(_ witness.Key, action proof.Action, object client.Object) error {
+// CoversWrite implements Evidence.
+func (e KeepingSnapshot) CoversWrite(_ witness.EvidenceKey, action proof.Action, object client.Object) error {
 	leaf, ok := object.(*snapshotv1.VolumeSnapshot)
-	if !ok || action != proof.DeleteSnapshot || e.Root.w == nil || e.Root.w.UID != mirror.RootUID(leaf) {
-		return witness.Unproven("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
+	if !ok || action != proof.DeleteSnapshot || e.Root.witness == nil || e.Root.witness.UID != mirror.StampedRootUID(leaf) {
+		return witness.NewUnprovenError("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
 	}
-	if !e.Leaf.of(leaf) || !mirrorsnapshot.Retained(e.Leaf.content) {
-		return witness.Unproven("the data of leaf snapshot %q may be deleted with it", client.ObjectKeyFromObject(leaf))
+	if !e.Leaf.isContentOf(leaf) || !mirrorsnapshot.IsContentRetained(e.Leaf.content) {
+		return witness.NewUnprovenError("the data of leaf snapshot %q may be deleted with it", client.ObjectKeyFromObject(leaf))
 	}
-	if e.Host.w != nil {
+	if e.Host.witness != nil {
 		ends := e.Root.gone || e.Host.content.DeletionTimestamp != nil
-		if !ends || e.Host.content.Spec.VolumeSnapshotRef.UID != e.Root.w.UID {
-			return witness.Unproven("the host content may need leaf snapshot %q", client.ObjectKeyFromObject(leaf))
+		if !ends || e.Host.content.Spec.VolumeSnapshotRef.UID != e.Root.witness.UID {
+			return witness.NewUnprovenError("the host content may need leaf snapshot %q", client.ObjectKeyFromObject(leaf))
 		}
-		return witness.Spend(e.Host.w, e.Root.w, e.Leaf.w)
+		return witness.SpendProofs(e.Host.witness, e.Root.witness, e.Leaf.witness)
 	}
-	if !e.Root.gone || e.None.w == nil || e.None.w.UID != e.Root.w.UID {
-		return witness.Unproven("a host content may represent leaf snapshot %q", client.ObjectKeyFromObject(leaf))
+	if !e.Root.gone || e.NoContent.witness == nil || e.NoContent.witness.UID != e.Root.witness.UID {
+		return witness.NewUnprovenError("a host content may represent leaf snapshot %q", client.ObjectKeyFromObject(leaf))
 	}
-	return witness.Spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.Witness())
+	return witness.SpendProofs(e.Root.witness, e.Leaf.witness, e.NoContent.witness, e.Member.Witness())
 }
 
-// KeptSnapshot proves by live reads that deleting a leaf VolumeSnapshot keeps its data. host is its
+// ProveLeafSnapshotDataKept proves by live reads that deleting a leaf VolumeSnapshot keeps its data. host is its
 // content in the host, or nil.
-func (p Prover) KeptSnapshot(ctx context.Context, host *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) (e KeepingSnapshot, proven bool, err error) {
-	origin, _ := mirror.OriginIn(p.HostID, leaf)
+func (p SnapshotProver) ProveLeafSnapshotDataKept(ctx context.Context, host *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) (e KeepingSnapshot, proven bool, err error) {
+	origin, _ := mirror.LeafOriginFromHost(p.HostID, leaf)
 	if host != nil {
-		if e.Host, proven, err = p.ContentUnchanged(ctx, host); err != nil || !proven {
+		if e.Host, proven, err = p.ProveContentUnchanged(ctx, host); err != nil || !proven {
 			return e, false, err
 		}
 	}
-	if e.Root, proven, err = p.SnapshotEnded(ctx, origin.Root, origin.UID); err != nil || !proven {
+	if e.Root, proven, err = p.ProveSnapshotEnded(ctx, origin.Root, origin.UID); err != nil || !proven {
 		return e, false, err
 	}
-	if e.Leaf, proven, err = p.LeafContent(ctx, leaf.UID, mirrorsnapshot.Retained); err != nil || !proven || host != nil {
+	if e.Leaf, proven, err = p.ProveLeafContent(ctx, leaf.UID, mirrorsnapshot.IsContentRetained); err != nil || !proven || host != nil {
 		return e, proven, err
 	}
-	if e.None, proven, err = p.NotRepresented(ctx, origin.UID); err != nil || !proven {
+	if e.NoContent, proven, err = p.ProveNotRepresented(ctx, origin.UID); err != nil || !proven {
 		return e, false, err
 	}
-	e.Member, err = p.MemberCurrent(ctx)
+	e.Member, err = p.ProveMemberCurrent(ctx)
 	return e, err == nil, err
 }

@@ -23,31 +23,31 @@ func TestQueue(t *testing.T) {
 		want  []string
 	}{
 		"many events cause one reconcile": {func(_ *testing.T, q *Queue) {
-			q.AddAfter(request("a"), Lull)
-			q.AddAfter(request("b"), Lull)
-			q.AddAfter(request("a"), Lull)
+			q.AddAfter(request("a"), LowUrgencyDelay)
+			q.AddAfter(request("b"), LowUrgencyDelay)
+			q.AddAfter(request("a"), LowUrgencyDelay)
 		}, []string{"a", "b"}},
 		"a reconcile in the meantime drops the event": {func(t *testing.T, q *Queue) {
 			t.Helper()
-			q.AddAfter(request("a"), Lull)
-			q.AddAfter(request("b"), Lull)
+			q.AddAfter(request("a"), LowUrgencyDelay)
+			q.AddAfter(request("b"), LowUrgencyDelay)
 			q.Add(request("a"))
 			finish(t, q, "a")
 		}, []string{"b"}},
 		"an event after the start of a reconcile is delayed": {func(t *testing.T, q *Queue) {
 			t.Helper()
-			q.AddAfter(request("a"), Lull)
+			q.AddAfter(request("a"), LowUrgencyDelay)
 			q.Add(request("a"))
 			got, _ := q.Get()
-			q.AddAfter(request("a"), Lull)
+			q.AddAfter(request("a"), LowUrgencyDelay)
 			q.Done(got)
 		}, []string{"a"}},
 		"a delay, an early reconcile, and another delay": {func(t *testing.T, q *Queue) {
 			t.Helper()
-			q.AddAfter(request("a"), Lull)
+			q.AddAfter(request("a"), LowUrgencyDelay)
 			q.Add(request("a"))
 			finish(t, q, "a")
-			q.AddAfter(request("b"), Lull)
+			q.AddAfter(request("b"), LowUrgencyDelay)
 		}, []string{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestQueue(t *testing.T) {
 			if n := q.Len(); n > 0 {
 				t.Fatalf("%d requests were not delayed", n)
 			}
-			clock.Step(Lull)
+			clock.Step(LowUrgencyDelay)
 			got := map[string]bool{}
 			for range tc.want {
 				r, _ := q.Get() // waits until the requests are released
@@ -82,21 +82,21 @@ func TestQueueStaysShort(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
 	q := NewQueue(workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()), clock)
 	t.Cleanup(q.ShutDown)
-	const all = 3 * longest
+	const all = 3 * innerQueueLimit
 	for i := range all {
-		q.AddAfter(request(strconv.Itoa(i)), Lull)
+		q.AddAfter(request(strconv.Itoa(i)), LowUrgencyDelay)
 	}
-	clock.Step(Lull)
-	q.AddAfter(request("later"), Lull)
-	clock.Step(Lull)
+	clock.Step(LowUrgencyDelay)
+	q.AddAfter(request("later"), LowUrgencyDelay)
+	clock.Step(LowUrgencyDelay)
 	q.Add(request("urgent"))
 	got := map[string]int{}
 	for i := range all + 2 {
 		r, _ := q.Get() // the first one waits until the requests are released
-		if got[r.Name]++; r.Name == "urgent" && i > longest+1 {
+		if got[r.Name]++; r.Name == "urgent" && i > innerQueueLimit+1 {
 			t.Errorf("%d requests preceded the urgent one", i)
 		}
-		if n := q.Len(); n > longest+1 {
+		if n := q.Len(); n > innerQueueLimit+1 {
 			t.Errorf("the inner queue contains %d requests", n)
 		}
 		if i%2 == 0 {
@@ -138,7 +138,7 @@ func TestQueuePassesOtherDelays(t *testing.T) {
 	inner := &delayed{}
 	q := NewQueue(inner, clocktesting.NewFakeClock(time.Unix(0, 0)))
 	q.AddAfter(request("a"), time.Minute)
-	q.AddAfter(request("b"), Lull)
+	q.AddAfter(request("b"), LowUrgencyDelay)
 	if diff := cmp.Diff([]string{"a 1m0s"}, inner.added); diff != "" {
 		t.Errorf("added (-want +got):\n%s", diff)
 	}

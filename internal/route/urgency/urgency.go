@@ -10,21 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Func reports whether an event must be handled immediately. A state is nil before a creation and
+// UrgentFunc reports whether an event must be handled immediately. A state is nil before a creation and
 // after a deletion.
-type Func func(ctx context.Context, before, after client.Object) bool
+type UrgentFunc func(ctx context.Context, before, after client.Object) bool
 
 // CreatedOrDeleted is a Func for creations and deletions.
 func CreatedOrDeleted(_ context.Context, before, after client.Object) bool {
 	return before == nil || after == nil
 }
 
-// Deleted is a Func for deletions.
-func Deleted(_ context.Context, _, after client.Object) bool { return after == nil }
+// IsDeletion is a Func for deletions.
+func IsDeletion(_ context.Context, _, after client.Object) bool { return after == nil }
 
-// WhenChanged returns a Func for events that change the value that look returns. Without an object, the
+// WhenValueChanged returns a Func for events that change the value that look returns. Without an object, the
 // value is zero.
-func WhenChanged[T client.Object, V comparable](look func(T) V) Func {
+func WhenValueChanged[T client.Object, V comparable](look func(T) V) UrgentFunc {
 	value := func(obj client.Object) (v V) {
 		if o, ok := obj.(T); ok {
 			v = look(o)
@@ -34,42 +34,42 @@ func WhenChanged[T client.Object, V comparable](look func(T) V) Func {
 	return func(_ context.Context, before, after client.Object) bool { return value(before) != value(after) }
 }
 
-// Never reports that no event is urgent.
-func Never(context.Context, client.Object, client.Object) bool { return false }
+// NeverUrgent reports that no event is urgent.
+func NeverUrgent(context.Context, client.Object, client.Object) bool { return false }
 
-// Unhurried delays the events of a source that uses Enqueue or Handler by Lull, unless they are
+// DelayUnlessUrgent delays the events of a source that uses Enqueue or Handler by Lull, unless they are
 // urgent. No provisioning step waits for a delayed event.
-func Unhurried(urgent Func, from source.Source) source.Source { return unhurried{from, urgent} }
+func DelayUnlessUrgent(urgent UrgentFunc, from source.Source) source.Source { return delayedSource{from, urgent} }
 
-type unhurried struct {
+type delayedSource struct {
 	source.Source
-	urgent Func
+	urgent UrgentFunc
 }
 
-func (u unhurried) Start(ctx context.Context, q queue) error {
-	return u.Source.Start(ctx, held{q, u.urgent}) //nolint:wrapcheck // the source's own
+func (u delayedSource) Start(ctx context.Context, q queue) error {
+	return u.Source.Start(ctx, delayedQueue{q, u.urgent}) //nolint:wrapcheck // the source's own
 }
 
 // WaitForSync waits for a source that fills its queue in the background.
-func (u unhurried) WaitForSync(ctx context.Context) error {
+func (u delayedSource) WaitForSync(ctx context.Context) error {
 	if syncing, ok := u.Source.(source.SyncingSource); ok {
 		return syncing.WaitForSync(ctx) //nolint:wrapcheck // the source's own
 	}
 	return nil
 }
 
-// held is the queue for an unhurried source.
-type held struct {
+// delayedQueue is the queue for an unhurried source.
+type delayedQueue struct {
 	queue
-	urgent Func
+	urgent UrgentFunc
 }
 
-// Enqueue adds the requests for an object's states before and after an event immediately, or after
+// EnqueueStates adds the requests for an object's states before and after an event immediately, or after
 // Lull if the queue belongs to an unhurried source and the event is not urgent.
-func Enqueue(ctx context.Context, q queue, before, after client.Object, requests func(context.Context, client.Object) []reconcile.Request) {
+func EnqueueStates(ctx context.Context, q queue, before, after client.Object, requests func(context.Context, client.Object) []reconcile.Request) {
 	to := q.Add
-	if h, unhurried := q.(held); unhurried && !h.urgent(ctx, before, after) {
-		to = func(request reconcile.Request) { q.AddAfter(request, Lull) }
+	if h, unhurried := q.(delayedQueue); unhurried && !h.urgent(ctx, before, after) {
+		to = func(request reconcile.Request) { q.AddAfter(request, LowUrgencyDelay) }
 	}
 	for _, state := range []client.Object{before, after} {
 		if state == nil {
@@ -81,13 +81,13 @@ func Enqueue(ctx context.Context, q queue, before, after client.Object, requests
 	}
 }
 
-// Handler enqueues the requests for an object's states before and after an event.
-func Handler(requests func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
+// EnqueueHandler enqueues the requests for an object's states before and after an event.
+func EnqueueHandler(requests func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { Enqueue(ctx, q, nil, e.Object, requests) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { EnqueueStates(ctx, q, nil, e.Object, requests) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			Enqueue(ctx, q, e.ObjectOld, e.ObjectNew, requests)
+			EnqueueStates(ctx, q, e.ObjectOld, e.ObjectNew, requests)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { Enqueue(ctx, q, e.Object, nil, requests) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { EnqueueStates(ctx, q, e.Object, nil, requests) },
 	}
 }

@@ -23,8 +23,8 @@ const (
 
 var (
 	deleted = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	member  = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "host-id"}
-	origin  = mirror.Origin{HostID: member.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "snap"}, UID: "root"}
+	memberInTable  = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "host-id"}
+	origin  = mirror.Origin{HostID: memberInTable.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "snap"}, UID: "root"}
 	policy  = []snapshotv1.DeletionPolicy{deletes, retains}
 	problem = &mirror.Refusal{Reason: "Reason", Message: "message"}
 )
@@ -58,7 +58,7 @@ func flags(n int, build func(func() bool)) {
 func hosts() []*snapshotv1.VolumeSnapshotContent {
 	all := []*snapshotv1.VolumeSnapshotContent{nil}
 	for _, p := range policy {
-		for _, placed := range []string{"", member.ClusterID} {
+		for _, placed := range []string{"", memberInTable.ClusterID} {
 			flags(8, func(is func() bool) {
 				c := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: mirrorsnapshot.ContentName("root"), UID: "host", DeletionTimestamp: at(is())}}
 				c.Spec.Driver, c.Spec.DeletionPolicy = v1alpha1.ProvisionerName, p
@@ -91,7 +91,7 @@ func leaves() []*snapshotv1.VolumeSnapshot {
 	all := []*snapshotv1.VolumeSnapshot{nil}
 	for _, deleting := range []bool{false, true} {
 		leaf := &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "snap", UID: "leaf", DeletionTimestamp: at(deleting)}}
-		origin.Stamp(leaf)
+		origin.StampLeaf(leaf)
 		all = append(all, leaf)
 	}
 	return all
@@ -107,7 +107,7 @@ func contents() []*snapshotv1.VolumeSnapshotContent {
 				c.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "snap", UID: "leaf"}
 				c.Spec.Source.VolumeHandle = ptr.To("d-1")
 				if own != "" {
-					origin.Stamp(c)
+					origin.StampLeaf(c)
 					metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationDeletionPolicy, string(own))
 				}
 				if is() {
@@ -122,9 +122,9 @@ func contents() []*snapshotv1.VolumeSnapshotContent {
 
 // wrong explains why a plan is wrong. It returns "" if the plan is correct.
 func wrong(s *snapshot.Observed, p Plan) string {
-	record := s.Record()
-	asked := s.Host != nil && s.Host.DeletionTimestamp != nil && s.Host.Spec.DeletionPolicy == deletes && mirrorsnapshot.Announced(s.Host) && !mirrorsnapshot.Abandoned(s.Host) && s.RootEnded()
-	own := s.Content == nil || s.Stamped() && mirrorsnapshot.Policy(s.Content) == deletes
+	record := s.LeafRecord()
+	asked := s.Host != nil && s.Host.DeletionTimestamp != nil && s.Host.Spec.DeletionPolicy == deletes && mirrorsnapshot.IsSnapshotBeingDeleted(s.Host) && !mirrorsnapshot.IsAbandonedSnapshot(s.Host) && s.HasRootEnded()
+	own := s.Content == nil || s.IsContentStamped() && mirrorsnapshot.MemberDeletionPolicy(s.Content) == deletes
 	if s.OtherContent != nil {
 		switch p.Step {
 		case SetDelete, DeleteContent, DeleteLeaf, DeleteKept, DropHost, DropKept:
@@ -138,7 +138,7 @@ func wrong(s *snapshot.Observed, p Plan) string {
 	if why := neglected(s, p, asked && own); why != "" {
 		return why
 	}
-	if s.Unstamped && (p.Step == SetDelete || p.Step == DeleteContent || p.Step == DropHost) {
+	if s.LeafLostStamp && (p.Step == SetDelete || p.Step == DeleteContent || p.Step == DropHost) {
 		return "a snapshot is destroyed although its leaf has lost its stamp (I4)"
 	}
 	switch p.Step {
@@ -151,7 +151,7 @@ func wrong(s *snapshot.Observed, p Plan) string {
 			return "a leaf is deleted although this may destroy a snapshot that must be kept (I2)"
 		}
 	case DeleteKept, DeleteOrphaned:
-		if !mirrorsnapshot.Retained(s.Content) || !s.RootEnded() {
+		if !mirrorsnapshot.IsContentRetained(s.Content) || !s.HasRootEnded() {
 			return "a leaf is deleted although this destroys its snapshot, or its root exists (I2)"
 		}
 		if p.Step == DeleteOrphaned && s.Host != nil {
@@ -166,33 +166,33 @@ func wrong(s *snapshot.Observed, p Plan) string {
 			return "the host releases a snapshot that is not kept (I1, I2)"
 		}
 	case Release:
-		if mirrorsnapshot.PlacedIn(s.Host) != "" || !s.RootEnded() {
+		if mirrorsnapshot.ContentPlacedIn(s.Host) != "" || !s.HasRootEnded() {
 			return "the host releases a snapshot that a member may have (I1)"
 		}
 	case Abandon:
-		if !s.RootEnded() || !s.Released() {
+		if !s.HasRootEnded() || !s.IsSnapshotReleased() {
 			return "a snapshot is abandoned without a request (I1)"
 		}
 	case CreateLeaf:
-		if record.Snapshot != "" || record.Content != "" || s.Leaf != nil || s.Content != nil || s.RootEnded() || mirrorsnapshot.PlacedIn(s.Host) != member.ClusterID {
+		if record.Snapshot != "" || record.Content != "" || s.Leaf != nil || s.Content != nil || s.HasRootEnded() || mirrorsnapshot.ContentPlacedIn(s.Host) != memberInTable.ClusterID {
 			return "Xylem takes a second snapshot, or a snapshot that is not placed in this member (I3)"
 		}
 	case Place:
-		if s.Leaf != nil || s.Content != nil || s.RootEnded() || s.Host.DeletionTimestamp != nil {
+		if s.Leaf != nil || s.Content != nil || s.HasRootEnded() || s.Host.DeletionTimestamp != nil {
 			return "a snapshot is placed although it has a leaf or has ended (I3)"
 		}
 	case Secure:
 		if s.SecuredContent() == nil {
 			return "a leaf content is written although it is up to date (I5)"
 		}
-		if asked && s.Content != nil && s.Stamped() && own {
+		if asked && s.Content != nil && s.IsContentStamped() && own {
 			return "a leaf content that is being destroyed is retained (I5)"
 		}
 	case RecordContent:
-		if s.Content == nil || s.Recorded() {
+		if s.Content == nil || s.IsContentRecorded() {
 			return "a host content is written although it already records the leaf content (I5)"
 		}
-		if !s.Stamped() {
+		if !s.IsContentStamped() {
 			return "a leaf content is recorded before it is stamped (I2)"
 		}
 	case RecordLeaf:
@@ -215,12 +215,12 @@ func wrong(s *snapshot.Observed, p Plan) string {
 // neglected explains why nothing is done, or reported, for a snapshot in a member. It returns "" if
 // nothing needs to be done.
 func neglected(s *snapshot.Observed, p Plan, destroyed bool) string {
-	if s.Host == nil || p.Step != None || p.Report != nil || mirrorsnapshot.PlacedIn(s.Host) == "" || s.Unavailable != nil || s.Released() || s.OtherContent != nil {
+	if s.Host == nil || p.Step != None || p.Report != nil || mirrorsnapshot.ContentPlacedIn(s.Host) == "" || s.Unavailable != nil || s.IsSnapshotReleased() || s.OtherContent != nil {
 		return ""
 	}
-	record := s.Record()
+	record := s.LeafRecord()
 	switch {
-	case !destroyed && s.Content != nil && mirrorsnapshot.Begun(s.Content) && s.SecuredContent() != nil:
+	case !destroyed && s.Content != nil && mirrorsnapshot.HasSnapshotBegun(s.Content) && s.SecuredContent() != nil:
 		return "a leaf content that must be kept has policy Delete, or no stamp, and nobody changes this (I2)"
 	case s.Root != nil && (s.Content == nil && record.Content != "" || s.Leaf == nil && record.Snapshot != "") && p.Phase != Destroying && p.Phase != Keeping:
 		return "a snapshot is lost, but nothing is reported (I6)"
@@ -237,14 +237,14 @@ func TestEveryCombination(t *testing.T) {
 			for _, leaf := range leaves() {
 				for _, content := range contents() {
 					flags(6, func(is func() bool) {
-						s := &snapshot.Observed{Member: member, Linked: true, UID: "root", Host: host, Root: root, Origin: origin, Leaf: leaf, Content: content}
+						s := &snapshot.Observed{Member: memberInTable, Linked: true, UID: "root", Host: host, Root: root, Origin: origin, Leaf: leaf, Content: content}
 						if host == nil && leaf == nil && content == nil {
 							return
 						}
 						// Combinations that are impossible, or that only repeat another one, are
 						// skipped.
-						taken := host != nil && mirrorsnapshot.PlacedIn(host) != ""
-						recorded := host != nil && mirrorsnapshot.RecordOf(host).Content != ""
+						taken := host != nil && mirrorsnapshot.ContentPlacedIn(host) != ""
+						recorded := host != nil && mirrorsnapshot.ContentRecordOf(host).Content != ""
 						if is() {
 							if leaf != nil || content != nil {
 								return
@@ -254,10 +254,10 @@ func TestEveryCombination(t *testing.T) {
 						if is() {
 							s.Unmet = problem
 						}
-						if s.NameTaken, s.Earlier = is(), is(); leaf != nil && (s.NameTaken || s.Earlier) {
+						if s.NameTaken, s.EarlierLeafExists = is(), is(); leaf != nil && (s.NameTaken || s.EarlierLeafExists) {
 							return
 						}
-						if s.Unstamped = is(); s.Unstamped && (leaf != nil || s.NameTaken || s.Earlier || host == nil || mirrorsnapshot.RecordOf(host).Snapshot == "") {
+						if s.LeafLostStamp = is(); s.LeafLostStamp && (leaf != nil || s.NameTaken || s.EarlierLeafExists || host == nil || mirrorsnapshot.ContentRecordOf(host).Snapshot == "") {
 							return
 						}
 						if is() {
@@ -267,7 +267,7 @@ func TestEveryCombination(t *testing.T) {
 							s.Invalid = problem
 						}
 						if is() {
-							if !recorded || content == nil || s.NameTaken || s.Earlier || s.Unmet != nil {
+							if !recorded || content == nil || s.NameTaken || s.EarlierLeafExists || s.Unmet != nil {
 								return // these conditions are observed only before the content exists
 							}
 							s.Content, s.OtherContent = nil, s.Content
@@ -276,7 +276,7 @@ func TestEveryCombination(t *testing.T) {
 							return // without a placement, the leaves belong to another host content
 						}
 						seen++
-						p := Next(s)
+						p := NextPlan(s)
 						steps[p.Step]++
 						if why := wrong(s, p); why != "" {
 							if failures++; failures <= 10 {
@@ -305,7 +305,7 @@ func disagree(s *snapshot.Observed, p Plan) string {
 	if s.Host == nil {
 		return ""
 	}
-	alone := Next(&snapshot.Observed{Member: s.Member, UID: s.UID, Host: s.Host, Root: s.Root, Invalid: s.Invalid})
+	alone := NextPlan(&snapshot.Observed{Member: s.Member, UID: s.UID, Host: s.Host, Root: s.Root, Invalid: s.Invalid})
 	if (alone.Owner == HostSnapshot) != (p.Owner == HostSnapshot) || p.Owner == HostSnapshot && alone.Step != p.Step {
 		return "host_snapshot plans " + string(alone.Step) + " by " + string(alone.Owner) + ", but the member's controllers plan " + string(p.Step) + " by " + string(p.Owner) + " (I6)"
 	}
@@ -317,7 +317,7 @@ func disagree(s *snapshot.Observed, p Plan) string {
 func quiet(s *snapshot.Observed, p Plan) string {
 	silent := *s
 	silent.Silent = problem
-	after := Next(&silent)
+	after := NextPlan(&silent)
 	switch {
 	case after.Step != p.Step || after.Phase != p.Phase || after.Owner != p.Owner:
 		return "a silent snapshotter changes the plan from " + string(p.Step) + " to " + string(after.Step) + " (I2)"

@@ -11,62 +11,62 @@ import (
 // fact is a condition of a row.
 type fact = states.Fact[snapshot.Observed]
 
-func when(text, opposite string, is func(*snapshot.Observed) bool) fact {
-	return states.If(text, opposite, is)
+func newFact(text, opposite string, is func(*snapshot.Observed) bool) fact {
+	return states.NewFact(text, opposite, is)
 }
 
 var (
-	not    = states.Not[snapshot.Observed]
-	either = states.Any[snapshot.Observed]
-	both   = states.All[snapshot.Observed]
+	not    = states.NegateFact[snapshot.Observed]
+	either = states.AnyFact[snapshot.Observed]
+	both   = states.AllFacts[snapshot.Observed]
 )
 
 // Facts of the host.
 var (
-	hosted    = when("it has a host content", "it has no host content", func(s *snapshot.Observed) bool { return s.Host != nil })
-	own       = when("its driver is csi.xylem.io", "it has another driver", func(s *snapshot.Observed) bool { return mirrorsnapshot.Own(s.Host) })
-	placed    = when("it is placed", "it is not placed", func(s *snapshot.Observed) bool { return mirrorsnapshot.PlacedIn(s.Host) != "" })
-	ending    = when("the host content is being deleted", "the host content is not being deleted", func(s *snapshot.Observed) bool { return s.Host.DeletionTimestamp != nil })
-	announced = when("its deletion is announced", "its deletion is not announced", func(s *snapshot.Observed) bool { return mirrorsnapshot.Announced(s.Host) })
-	held      = when("the host content is held", "the host content is not held", func(s *snapshot.Observed) bool { return mirrorsnapshot.Held(s.Host) })
-	rootGone  = when("the root is gone", "the root exists", func(s *snapshot.Observed) bool { return s.Root == nil })
-	rootEnded = when("the root has ended", "the root exists", (*snapshot.Observed).RootEnded)
-	released  = when("it is released", "it is not released", (*snapshot.Observed).Released)
-	left      = when("its member was deregistered and is registered again", "", func(s *snapshot.Observed) bool { return mirrorsnapshot.Gone(s.Host) })
-	invalid   = when("its source or its reference to the root is rejected", "its source is a member's volume", func(s *snapshot.Observed) bool { return s.Invalid != nil })
-	ready     = when("it is ready", "it is not ready", (*snapshot.Observed).Ready)
-	needed    = when("claims will be restored from it", "", func(s *snapshot.Observed) bool { return len(s.Needs) > 0 })
-	destroyed = when("it must be destroyed", "it must be kept", (*snapshot.Observed).Destroys)
+	hostContentExists    = newFact("it has a host content", "it has no host content", func(s *snapshot.Observed) bool { return s.Host != nil })
+	driverIsXylem       = newFact("its driver is csi.xylem.io", "it has another driver", func(s *snapshot.Observed) bool { return mirrorsnapshot.IsXylemContent(s.Host) })
+	placedInMember    = newFact("it is placed", "it is not placed", func(s *snapshot.Observed) bool { return mirrorsnapshot.ContentPlacedIn(s.Host) != "" })
+	hostContentDeleting    = newFact("the host content is being deleted", "the host content is not being deleted", func(s *snapshot.Observed) bool { return s.Host.DeletionTimestamp != nil })
+	deletionAnnounced = newFact("its deletion is announced", "its deletion is not announced", func(s *snapshot.Observed) bool { return mirrorsnapshot.IsSnapshotBeingDeleted(s.Host) })
+	hostContentHasFinalizer      = newFact("the host content is held", "the host content is not held", func(s *snapshot.Observed) bool { return mirrorsnapshot.HasDriverFinalizer(s.Host) })
+	rootGone  = newFact("the root is gone", "the root exists", func(s *snapshot.Observed) bool { return s.Root == nil })
+	rootEnded = newFact("the root has ended", "the root exists", (*snapshot.Observed).HasRootEnded)
+	snapshotReleased  = newFact("it is released", "it is not released", (*snapshot.Observed).IsSnapshotReleased)
+	memberRegisteredAgain      = newFact("its member was deregistered and is registered again", "", func(s *snapshot.Observed) bool { return mirrorsnapshot.IsClusterGone(s.Host) })
+	sourceInvalid   = newFact("its source or its reference to the root is rejected", "its source is a member's volume", func(s *snapshot.Observed) bool { return s.Invalid != nil })
+	hostContentReady     = newFact("it is ready", "it is not ready", (*snapshot.Observed).IsHostContentReady)
+	claimsNeedSnapshot    = newFact("claims will be restored from it", "", func(s *snapshot.Observed) bool { return len(s.ClaimsToRestore) > 0 })
+	mustBeDestroyed = newFact("it must be destroyed", "it must be kept", (*snapshot.Observed).MustDestroySnapshot)
 )
 
 // Facts of the member.
 var (
-	linked       = when("a controller for its member observes it", "host_snapshot observes it", func(s *snapshot.Observed) bool { return s.Linked })
-	away         = when("its member is away", "its member is connected", func(s *snapshot.Observed) bool { return s.Away != nil })
-	unavailable  = when("the member does not serve snapshots", "the member serves snapshots", func(s *snapshot.Observed) bool { return s.Unavailable != nil })
-	unmet        = when("the member lacks the class or the claim", "", func(s *snapshot.Observed) bool { return s.Unmet != nil })
-	taken        = when("its name is taken in the member", "", func(s *snapshot.Observed) bool { return s.NameTaken })
-	earlier      = when("an earlier root's leaf has its name", "", func(s *snapshot.Observed) bool { return s.Earlier })
-	unstamped    = when("its leaf has lost its stamp", "", func(s *snapshot.Observed) bool { return s.Unstamped })
-	replaced     = when("it is replaced", "it is not replaced", func(s *snapshot.Observed) bool { return s.OtherLeaf != nil || s.OtherContent != nil })
-	hasLeaf      = when("it has a leaf", "it has no leaf", func(s *snapshot.Observed) bool { return s.Leaf != nil })
-	leafDeleting = when("the leaf is being deleted", "the leaf is not being deleted", func(s *snapshot.Observed) bool { return s.Leaf != nil && s.Leaf.DeletionTimestamp != nil })
-	notTaken     = when("it has no leaf and no leaf content, and none is recorded", "", func(s *snapshot.Observed) bool {
-		record := s.Record()
+	memberControllerObserves       = newFact("a controller for its member observes it", "host_snapshot observes it", func(s *snapshot.Observed) bool { return s.Linked })
+	memberAway         = newFact("its member is away", "its member is connected", func(s *snapshot.Observed) bool { return s.Away != nil })
+	memberServesNoSnapshots  = newFact("the member does not serve snapshots", "the member serves snapshots", func(s *snapshot.Observed) bool { return s.Unavailable != nil })
+	memberLacksClassOrClaim        = newFact("the member lacks the class or the claim", "", func(s *snapshot.Observed) bool { return s.Unmet != nil })
+	leafNameTaken        = newFact("its name is taken in the member", "", func(s *snapshot.Observed) bool { return s.NameTaken })
+	earlierLeafExists      = newFact("an earlier root's leaf has its name", "", func(s *snapshot.Observed) bool { return s.EarlierLeafExists })
+	leafLostStamp    = newFact("its leaf has lost its stamp", "", func(s *snapshot.Observed) bool { return s.LeafLostStamp })
+	snapshotReplaced     = newFact("it is replaced", "it is not replaced", func(s *snapshot.Observed) bool { return s.OtherLeaf != nil || s.OtherContent != nil })
+	leafExists      = newFact("it has a leaf", "it has no leaf", func(s *snapshot.Observed) bool { return s.Leaf != nil })
+	leafDeleting = newFact("the leaf is being deleted", "the leaf is not being deleted", func(s *snapshot.Observed) bool { return s.Leaf != nil && s.Leaf.DeletionTimestamp != nil })
+	nothingTakenYet     = newFact("it has no leaf and no leaf content, and none is recorded", "", func(s *snapshot.Observed) bool {
+		record := s.LeafRecord()
 		return s.Leaf == nil && s.Content == nil && record.Snapshot == "" && record.Content == ""
 	})
-	leafRecorded    = when("the leaf's UID is recorded", "the leaf's UID is not recorded", func(s *snapshot.Observed) bool { return s.Record().Snapshot != "" })
-	hasContent      = when("it has a leaf content", "it has no leaf content", func(s *snapshot.Observed) bool { return s.Content != nil })
-	contentDeleting = when("the leaf content is being deleted", "the leaf content is not being deleted", func(s *snapshot.Observed) bool { return s.Content != nil && s.Content.DeletionTimestamp != nil })
-	stamped         = when("the leaf content is stamped", "the leaf content is not stamped", (*snapshot.Observed).Stamped)
-	secured         = when("the leaf content is secured", "the leaf content is not secured", func(s *snapshot.Observed) bool { return s.SecuredContent() == nil })
-	retained        = when("the leaf content is retained", "the leaf content has policy Delete", func(s *snapshot.Observed) bool { return mirrorsnapshot.Retained(s.Content) })
-	contentRecorded = when("a leaf content's UID is recorded", "no leaf content's UID is recorded", func(s *snapshot.Observed) bool { return s.Record().Content != "" })
-	recorded        = when("the leaf content is recorded", "the leaf content is not recorded", (*snapshot.Observed).Recorded)
-	begun           = when("the csi-snapshotter has begun", "the csi-snapshotter has not begun", func(s *snapshot.Observed) bool { return mirrorsnapshot.Begun(s.Content) })
-	answered        = when("the driver has responded", "the driver has not responded", func(s *snapshot.Observed) bool { return mirrorsnapshot.HandleOf(s.Content) != "" })
-	silent          = when("what it waits for in the member takes too long", "", func(s *snapshot.Observed) bool { return s.Silent != nil })
-	contentIsReady  = when("the leaf content is ready", "the leaf content is not ready", func(s *snapshot.Observed) bool { return isReady(s.Content) })
+	leafRecorded    = newFact("the leaf's UID is recorded", "the leaf's UID is not recorded", func(s *snapshot.Observed) bool { return s.LeafRecord().Snapshot != "" })
+	leafContentExists      = newFact("it has a leaf content", "it has no leaf content", func(s *snapshot.Observed) bool { return s.Content != nil })
+	leafContentDeleting = newFact("the leaf content is being deleted", "the leaf content is not being deleted", func(s *snapshot.Observed) bool { return s.Content != nil && s.Content.DeletionTimestamp != nil })
+	leafContentStamped         = newFact("the leaf content is stamped", "the leaf content is not stamped", (*snapshot.Observed).IsContentStamped)
+	leafContentSecured         = newFact("the leaf content is secured", "the leaf content is not secured", func(s *snapshot.Observed) bool { return s.SecuredContent() == nil })
+	leafContentRetained        = newFact("the leaf content is retained", "the leaf content has policy Delete", func(s *snapshot.Observed) bool { return mirrorsnapshot.IsContentRetained(s.Content) })
+	contentUIDRecorded = newFact("a leaf content's UID is recorded", "no leaf content's UID is recorded", func(s *snapshot.Observed) bool { return s.LeafRecord().Content != "" })
+	leafContentRecorded        = newFact("the leaf content is recorded", "the leaf content is not recorded", (*snapshot.Observed).IsContentRecorded)
+	snapshotterHasBegun           = newFact("the csi-snapshotter has begun", "the csi-snapshotter has not begun", func(s *snapshot.Observed) bool { return mirrorsnapshot.HasSnapshotBegun(s.Content) })
+	driverHasResponded        = newFact("the driver has responded", "the driver has not responded", func(s *snapshot.Observed) bool { return mirrorsnapshot.SnapshotHandleOf(s.Content) != "" })
+	memberWaitTooLong          = newFact("what it waits for in the member takes too long", "", func(s *snapshot.Observed) bool { return s.Silent != nil })
+	contentIsReady  = newFact("the leaf content is ready", "the leaf content is not ready", func(s *snapshot.Observed) bool { return isReady(s.Content) })
 )
 
 func isReady(leaf *snapshotv1.VolumeSnapshotContent) bool {

@@ -59,20 +59,20 @@ type (
 // table describes the lifecycle of a snapshot.
 var table = states.Table[snapshot.Observed]{
 	Parts: []states.Part[snapshot.Observed]{{Sections: sections}},
-	Steps: steps, Otherwise: Foreign,
+	Steps: stepDescriptions, Otherwise: Foreign,
 }
 
-// Next returns the plan for a snapshot. It is pure.
-func Next(s *snapshot.Observed) Plan { return table.Next(s) }
+// NextPlan returns the plan for a snapshot. It is pure.
+func NextPlan(s *snapshot.Observed) Plan { return table.Next(s) }
 
-// StepsOf returns the steps that a controller owns.
-func StepsOf(owner Owner) []Step { return table.StepsOf(owner) }
+// StepsOwnedBy returns the steps that a controller owns.
+func StepsOwnedBy(owner Owner) []Step { return table.StepsOwnedBy(owner) }
 
-// NeedsOf returns the needs of a step.
-func NeedsOf(step Step) Needs { return table.NeedsOf(step) }
+// NeedsOfStep returns the needs of a step.
+func NeedsOfStep(step Step) Needs { return table.NeedsOfStep(step) }
 
-// ReasonsOf returns the reasons that a controller may report with a step.
-func ReasonsOf(step Step) []string { return table.ReasonsOf(step) }
+// ReasonsOfStep returns the reasons that a controller may report with a step.
+func ReasonsOfStep(step Step) []string { return table.ReasonsOfStep(step) }
 
-// Page returns the table in Markdown.
-func Page() string { return table.Page() }
+// RenderMarkdown returns the table in Markdown.
+func RenderMarkdown() string { return table.RenderMarkdown() }

@@ -24,21 +24,21 @@ const (
 	Abandon        Step = "Abandon"
 )
 
-// steps describes each step and its needs.
-var steps = []states.Action{
-	states.Act(Place, "records on the host content that the member may have the snapshot, and that the snapshot is being created", states.Nothing()),
-	states.Act(Rejoin, "removes the annotation on the host content that reports the deregistration of its member", states.Nothing()),
-	states.Act(CreateLeaf, "creates the leaf", states.Proofs("SnapshotPlacedHere"), v1alpha1.ReasonRefusedByMember),
-	states.Act(RecordLeaf, "records the leaf's UID on the host content", states.Nothing()),
-	states.Act(Secure, "stamps the leaf content, records its deletion policy, and sets it to Retain", states.Nothing()),
-	states.Act(RecordContent, "records the leaf content's UID, driver and handle on the host content; policy Retain in the member wins", states.Nothing()),
-	states.Act(SetDelete, "sets the leaf content to Delete", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded", "SnapshotUnneeded")),
-	states.Act(DeleteLeaf, "deletes the leaf and its snapshot", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded", "LeafContent", "SnapshotUnneeded")),
-	states.Act(DeleteContent, "deletes the leaf content, which remained after its leaf was deleted", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded", "LeafSnapshotGone", "SnapshotUnneeded")),
-	states.Act(DeleteKept, "deletes the leaf, whose snapshot is kept", states.Evidence("KeepingSnapshot", "KeptSnapshot")),
-	states.Act(DeleteOrphaned, "deletes the leaf, whose snapshot is kept as an orphan", states.Evidence("KeepingSnapshot", "KeptSnapshot")),
-	states.Act(DropHost, "removes the finalizer from the host content, because no objects are left in the member", states.Evidence("DroppableContent", "SnapshotLeafGone"), v1alpha1.ReasonSnapshotLost),
-	states.Act(DropKept, "removes the finalizer from the host content of a snapshot that must be kept; first records the snapshot if the restored member has lost it", states.Evidence("DroppableContent", "SnapshotKept"), v1alpha1.ReasonSnapshotLost),
-	states.Act(Release, "removes the finalizer from the host content, because no member has objects for it", states.Evidence("DroppableContent", "SnapshotUnplaced")),
-	states.Act(Abandon, "records which snapshot an admin abandoned, and removes the finalizer from the host content", states.Evidence("DroppableContent", "SnapshotReleased")),
+// stepDescriptions describes each step and its needs.
+var stepDescriptions = []states.Action{
+	states.NewAction(Place, "records on the host content that the member may have the snapshot, and that the snapshot is being created", states.NoNeeds()),
+	states.NewAction(Rejoin, "removes the annotation on the host content that reports the deregistration of its member", states.NoNeeds()),
+	states.NewAction(CreateLeaf, "creates the leaf", states.ProofNeeds("ProveSnapshotPlacedHere"), v1alpha1.ReasonRefusedByMember),
+	states.NewAction(RecordLeaf, "records the leaf's UID on the host content", states.NoNeeds()),
+	states.NewAction(Secure, "stamps the leaf content, records its deletion policy, and sets it to Retain", states.NoNeeds()),
+	states.NewAction(RecordContent, "records the leaf content's UID, driver and handle on the host content; policy Retain in the member wins", states.NoNeeds()),
+	states.NewAction(SetDelete, "sets the leaf content to Delete", states.EvidenceNeeds("DestroyingSnapshot", "ProveContentEnded", "ProveSnapshotEnded", "ProveSnapshotUnneeded")),
+	states.NewAction(DeleteLeaf, "deletes the leaf and its snapshot", states.EvidenceNeeds("DestroyingSnapshot", "ProveContentEnded", "ProveSnapshotEnded", "ProveLeafContent", "ProveSnapshotUnneeded")),
+	states.NewAction(DeleteContent, "deletes the leaf content, which remained after its leaf was deleted", states.EvidenceNeeds("DestroyingSnapshot", "ProveContentEnded", "ProveSnapshotEnded", "ProveLeafSnapshotGone", "ProveSnapshotUnneeded")),
+	states.NewAction(DeleteKept, "deletes the leaf, whose snapshot is kept", states.EvidenceNeeds("KeepingSnapshot", "ProveLeafSnapshotDataKept")),
+	states.NewAction(DeleteOrphaned, "deletes the leaf, whose snapshot is kept as an orphan", states.EvidenceNeeds("KeepingSnapshot", "ProveLeafSnapshotDataKept")),
+	states.NewAction(DropHost, "removes the finalizer from the host content, because no objects are left in the member", states.EvidenceNeeds("DroppableContent", "ProveSnapshotLeafGone"), v1alpha1.ReasonSnapshotLost),
+	states.NewAction(DropKept, "removes the finalizer from the host content of a snapshot that must be kept; first records the snapshot if the restored member has lost it", states.EvidenceNeeds("DroppableContent", "ProveSnapshotKept"), v1alpha1.ReasonSnapshotLost),
+	states.NewAction(Release, "removes the finalizer from the host content, because no member has objects for it", states.EvidenceNeeds("DroppableContent", "ProveSnapshotUnplaced")),
+	states.NewAction(Abandon, "records which snapshot an admin abandoned, and removes the finalizer from the host content", states.EvidenceNeeds("DroppableContent", "DroppableIfReleased")),
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	for _, problem := range table.Problems() {
+	for _, problem := range table.FindProblems() {
 		t.Error(problem)
 	}
 }
@@ -27,20 +27,20 @@ func TestChangedReference(t *testing.T) {
 	placed := func(name string, annotations map[string]string) *snapshot.Observed {
 		host := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: "host", DeletionTimestamp: &deleted, Finalizers: []string{mirrorsnapshot.FinalizerContent},
-			Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: member.ClusterID, v1alpha1.AttributeLeafUID: "content", mirrorsnapshot.AnnBeingDeleted: "yes"},
+			Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: memberInTable.ClusterID, v1alpha1.AttributeLeafUID: "content", mirrorsnapshot.AnnBeingDeleted: "yes"},
 		}}
 		maps.Copy(host.Annotations, annotations)
 		host.Spec.Driver, host.Spec.DeletionPolicy = v1alpha1.ProvisionerName, retains
 		host.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "again", UID: "again"}
-		return &snapshot.Observed{Host: host, Member: member, UID: "again", Invalid: snapshot.Misreferenced(host)}
+		return &snapshot.Observed{Host: host, Member: memberInTable, UID: "again", Invalid: snapshot.MisreferencedRefusal(host)}
 	}
-	if p := Next(placed("snapcontent-root", nil)); p.Owner != HostSnapshot || p.Step != None || p.Report == nil || !strings.Contains(p.Report.Message, `with uid "root"`) {
+	if p := NextPlan(placed("snapcontent-root", nil)); p.Owner != HostSnapshot || p.Step != None || p.Report == nil || !strings.Contains(p.Report.Message, `with uid "root"`) {
 		t.Errorf("the plan is %+v; want a report by host_snapshot", p)
 	}
-	if p := Next(placed("snapcontent-root", map[string]string{v1alpha1.AnnotationAbandon: "true"})); p.Step != Abandon {
+	if p := NextPlan(placed("snapcontent-root", map[string]string{v1alpha1.AnnotationAbandon: "true"})); p.Step != Abandon {
 		t.Errorf("the plan is %+v; want step %s after an admin abandoned the snapshot", p, Abandon)
 	}
-	if p := Next(placed("snapcontent-again", nil)); p.Report != nil {
+	if p := NextPlan(placed("snapcontent-again", nil)); p.Report != nil {
 		t.Errorf("a content with an unchanged reference is rejected: %v", p.Report)
 	}
 }

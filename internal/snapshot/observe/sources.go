@@ -19,108 +19,108 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Sources returns the event sources for a controller of a member's snapshots.
-func (o Observer) Sources() []source.Source {
+// EventSources returns the event sources for a controller of a member's snapshots.
+func (o Observer) EventSources() []source.Source {
 	return []source.Source{
-		o.RootSource(&snapshotv1.VolumeSnapshotContent{}, sameName),
-		o.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, o.ofSnapshot),
-		o.HostSnapshotSource(&snapshotv1.VolumeSnapshotClass{}, o.unplaced),
-		o.RootSource(&corev1.PersistentVolume{}, o.Own(o.ofVolume), route.VolumeChanged),
-		o.RootSource(&corev1.Namespace{}, o.inNamespace, route.Relabelled),
-		o.LeafSource(&corev1.PersistentVolumeClaim{}, o.ofLeafClaim, route.Concerning(route.LeafClaimChanged)),
-		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, o.ofLeaf),
-		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, o.ofLeafContent),
-		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshotClass{}, o.unplaced),
-		o.Snapshots.Changes(func(ctx context.Context, _ string) []reconcile.Request { return o.all(ctx, nil) }),
+		o.RootObjectSource(&snapshotv1.VolumeSnapshotContent{}, requestsWithSameName),
+		o.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, o.snapshotToRequests),
+		o.HostSnapshotSource(&snapshotv1.VolumeSnapshotClass{}, o.requestsWithoutLeaf),
+		o.RootObjectSource(&corev1.PersistentVolume{}, o.OnlyOwnObjects(o.volumeToRequests), route.VolumeChanged),
+		o.RootObjectSource(&corev1.Namespace{}, o.requestsInNamespace, route.LabelsChanged),
+		o.LeafObjectSource(&corev1.PersistentVolumeClaim{}, o.leafClaimToRequests, route.ConcernsPredicate(route.LeafClaimChanged)),
+		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, o.leafToRequests),
+		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, o.leafContentToRequests),
+		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshotClass{}, o.requestsWithoutLeaf),
+		o.Snapshots.ProblemChangeSource(func(ctx context.Context, _ string) []reconcile.Request { return o.requestsWhere(ctx, nil) }),
 	}
 }
 
-func named(uid types.UID) []reconcile.Request {
+func requestsForSnapshot(uid types.UID) []reconcile.Request {
 	if uid == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: index.Named(mirrorsnapshot.ContentName(uid))}}
+	return []reconcile.Request{{NamespacedName: index.ClusterScopedKey(mirrorsnapshot.ContentName(uid))}}
 }
 
-func sameName(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: index.Named(obj.GetName())}}
+func requestsWithSameName(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: index.ClusterScopedKey(obj.GetName())}}
 }
 
-// ofSnapshot enqueues a host VolumeSnapshot's content, unless the content is placed in another
+// snapshotToRequests enqueues a host VolumeSnapshot's content, unless the content is placed in another
 // member.
-func (o Observer) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
-	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.Host, index.Named(mirrorsnapshot.ContentName(obj.GetUID())))
+func (o Observer) snapshotToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
+	content, err := index.FindObject[snapshotv1.VolumeSnapshotContent](ctx, o.Host, index.ClusterScopedKey(mirrorsnapshot.ContentName(obj.GetUID())))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the content of a snapshot", "root", client.ObjectKeyFromObject(obj))
 	}
-	if placed := content != nil && mirrorsnapshot.PlacedIn(content) != ""; placed && mirrorsnapshot.PlacedIn(content) != o.ClusterID {
+	if placed := content != nil && mirrorsnapshot.ContentPlacedIn(content) != ""; placed && mirrorsnapshot.ContentPlacedIn(content) != o.ClusterID {
 		return nil
 	}
-	return named(obj.GetUID())
+	return requestsForSnapshot(obj.GetUID())
 }
 
-// ofLeaf enqueues the root of a leaf VolumeSnapshot, and any root that waits for its name.
-func (o Observer) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
+// leafToRequests enqueues the root of a leaf VolumeSnapshot, and any root that waits for its name.
+func (o Observer) leafToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	var found []reconcile.Request
-	if origin, ours := mirror.OriginIn(o.HostID, obj); ours {
-		found = named(origin.UID)
+	if origin, ours := mirror.LeafOriginFromHost(o.HostID, obj); ours {
+		found = requestsForSnapshot(origin.UID)
 	}
-	return append(found, o.ofName(ctx, client.ObjectKeyFromObject(obj))...)
+	return append(found, o.nameToRequests(ctx, client.ObjectKeyFromObject(obj))...)
 }
 
-// ofName enqueues the content of the host's VolumeSnapshot with this name.
-func (o Observer) ofName(ctx context.Context, key types.NamespacedName) []reconcile.Request {
-	if o.HostSnapshots.Cache() == nil {
+// nameToRequests enqueues the content of the host's VolumeSnapshot with this name.
+func (o Observer) nameToRequests(ctx context.Context, key types.NamespacedName) []reconcile.Request {
+	if o.HostSnapshots.ServedCache() == nil {
 		return nil
 	}
-	root, err := index.Find[snapshotv1.VolumeSnapshot](ctx, o.Host, key)
+	root, err := index.FindObject[snapshotv1.VolumeSnapshot](ctx, o.Host, key)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the root of a leaf snapshot", "root", key)
 	}
 	if root == nil {
 		return nil
 	}
-	return named(root.UID)
+	return requestsForSnapshot(root.UID)
 }
 
-// ofLeafContent enqueues the root of a leaf content. It finds the root by the content's stamp, or
+// leafContentToRequests enqueues the root of a leaf content. It finds the root by the content's stamp, or
 // by the stamp of the leaf VolumeSnapshot, which has the root's name.
-func (o Observer) ofLeafContent(ctx context.Context, obj client.Object) []reconcile.Request {
+func (o Observer) leafContentToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	content, ok := obj.(*snapshotv1.VolumeSnapshotContent)
 	if !ok {
 		return nil
 	}
 	var found []reconcile.Request
-	if origin, ours := mirror.OriginIn(o.HostID, content); ours {
-		found = named(origin.UID)
+	if origin, ours := mirror.LeafOriginFromHost(o.HostID, content); ours {
+		found = requestsForSnapshot(origin.UID)
 	}
-	key := mirrorsnapshot.RootOf(content)
-	leaf, origin, err := index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshots(), o.HostID, key)
+	key := mirrorsnapshot.RootSnapshotKey(content)
+	leaf, origin, err := index.FindStamped[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshotCache(), o.HostID, key)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the leaf snapshot of a content", "leaf", content.Name)
 	}
 	if leaf != nil {
-		return append(found, named(origin.UID)...)
+		return append(found, requestsForSnapshot(origin.UID)...)
 	}
-	return append(found, o.ofName(ctx, key)...)
+	return append(found, o.nameToRequests(ctx, key)...)
 }
 
-// ofLeafClaim enqueues the snapshots of a leaf claim's root.
-func (o Observer) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	return o.ofClaim(ctx, client.ObjectKeyFromObject(obj))
+// leafClaimToRequests enqueues the snapshots of a leaf claim's root.
+func (o Observer) leafClaimToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
+	return o.claimToRequests(ctx, client.ObjectKeyFromObject(obj))
 }
 
-// ofVolume enqueues the snapshots of the claim to which a host PV is bound.
-func (o Observer) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+// volumeToRequests enqueues the snapshots of the claim to which a host PV is bound.
+func (o Observer) volumeToRequests(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	return o.ofClaim(ctx, hostpv.ClaimKey(pv))
+	return o.claimToRequests(ctx, hostpv.ClaimRefKey(pv))
 }
 
-func (o Observer) ofClaim(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
-	if o.HostSnapshots.Cache() == nil {
+func (o Observer) claimToRequests(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
+	if o.HostSnapshots.ServedCache() == nil {
 		return nil
 	}
 	roots, err := index.SnapshotsOfClaim(ctx, o.Host, claim)
@@ -129,33 +129,33 @@ func (o Observer) ofClaim(ctx context.Context, claim types.NamespacedName) []rec
 	}
 	var found []reconcile.Request
 	for i := range roots {
-		found = append(found, named(roots[i].UID)...)
+		found = append(found, requestsForSnapshot(roots[i].UID)...)
 	}
 	return found
 }
 
-// unplaced enqueues the host contents that have no leaf yet, because a changed class may allow the
+// requestsWithoutLeaf enqueues the host contents that have no leaf yet, because a changed class may allow the
 // member to take their snapshots.
-func (o Observer) unplaced(ctx context.Context, _ client.Object) []reconcile.Request {
-	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
-		return mirrorsnapshot.RecordOf(content).Snapshot == ""
+func (o Observer) requestsWithoutLeaf(ctx context.Context, _ client.Object) []reconcile.Request {
+	return o.requestsWhere(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
+		return mirrorsnapshot.ContentRecordOf(content).Snapshot == ""
 	})
 }
 
-// inNamespace enqueues a namespace's contents that have no leaf yet, because the namespace's labels
+// requestsInNamespace enqueues a namespace's contents that have no leaf yet, because the namespace's labels
 // may determine whether the member admits it.
-func (o Observer) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
-		return mirrorsnapshot.RootOf(content).Namespace == namespace.GetName() && mirrorsnapshot.RecordOf(content).Snapshot == ""
+func (o Observer) requestsInNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return o.requestsWhere(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
+		return mirrorsnapshot.RootSnapshotKey(content).Namespace == namespace.GetName() && mirrorsnapshot.ContentRecordOf(content).Snapshot == ""
 	})
 }
 
-func (o Observer) all(ctx context.Context, which func(*snapshotv1.VolumeSnapshotContent) bool) []reconcile.Request {
+func (o Observer) requestsWhere(ctx context.Context, which func(*snapshotv1.VolumeSnapshotContent) bool) []reconcile.Request {
 	var found []reconcile.Request
-	if err := o.Router.Each(o.Owner(), &snapshotv1.VolumeSnapshotContent{}, metav1.NamespaceAll, func(obj client.Object) {
+	if err := o.Router.VisitObjects(o.RouteOwner(), &snapshotv1.VolumeSnapshotContent{}, metav1.NamespaceAll, func(obj client.Object) {
 		content, ok := obj.(*snapshotv1.VolumeSnapshotContent)
 		if ok && (which == nil || which(content)) {
-			found = append(found, sameName(ctx, content)...)
+			found = append(found, requestsWithSameName(ctx, content)...)
 		}
 	}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the member's snapshots")

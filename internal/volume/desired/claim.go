@@ -14,7 +14,7 @@ import (
 
 // LeafClaim returns the root's leaf claim, or why the root cannot have one.
 func LeafClaim(s *volume.Observed) (*corev1.PersistentVolumeClaim, *mirror.Refusal) {
-	answer := s.Answer()
+	answer := s.LeafClaimAnswer()
 	if answer.Refusal != nil {
 		return nil, answer.Refusal
 	}
@@ -22,7 +22,7 @@ func LeafClaim(s *volume.Observed) (*corev1.PersistentVolumeClaim, *mirror.Refus
 	if s.Name != "" {
 		class = s.Leaf.Spec.StorageClassName
 	}
-	leaf, err := pvc.Translate(created(s), &class, s.Member)
+	leaf, err := pvc.TranslateClaim(rootToCreateFrom(s), &class, s.Member)
 	if err != nil {
 		refusal := &mirror.Refusal{}
 		errors.As(err, &refusal)
@@ -31,11 +31,11 @@ func LeafClaim(s *volume.Observed) (*corev1.PersistentVolumeClaim, *mirror.Refus
 	if s.Name == "" {
 		return leaf, nil
 	}
-	leaf = pvc.WithVolume(leaf, s.Name)
+	leaf = pvc.ClaimWithVolumeName(leaf, s.Name)
 	// The member binds a claim to a PV only if both name the same VolumeAttributesClass, so the
 	// leaf claim first gets the PV's. The root's class is applied later.
 	if has := ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""); has != "" {
-		leaf = pvc.WithAttributesClass(leaf, has, hostAttributesClass(s, has))
+		leaf = pvc.ClaimWithAttributesClass(leaf, has, hostAttributesClass(s, has))
 	}
 	// A volume that must still grow is bound with its current size, and is expanded afterwards.
 	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
@@ -44,10 +44,10 @@ func LeafClaim(s *volume.Observed) (*corev1.PersistentVolumeClaim, *mirror.Refus
 	return leaf, nil
 }
 
-// created returns the root in the form that the leaf claim is created from. If the volume exists,
+// rootToCreateFrom returns the root in the form that the leaf claim is created from. If the volume exists,
 // it omits a data source in another namespace.
-func created(s *volume.Observed) *corev1.PersistentVolumeClaim {
-	if source, has := datasource.Of(s.Root); s.Name == "" || !has || source.Namespace == "" {
+func rootToCreateFrom(s *volume.Observed) *corev1.PersistentVolumeClaim {
+	if source, has := datasource.DataSourceOf(s.Root); s.Name == "" || !has || source.Namespace == "" {
 		return s.Root
 	}
 	root := s.Root.DeepCopy()
@@ -60,7 +60,7 @@ func created(s *volume.Observed) *corev1.PersistentVolumeClaim {
 // claim's class, so the class that the earlier claim had keeps the member's name until Modify has applied the
 // new one. A host PV that an admin freed for the claim is older than the claim.
 func hostAttributesClass(s *volume.Observed, member string) string {
-	if s.Host == nil || s.StampedForAnother() && !s.Host.CreationTimestamp.Before(&s.Root.CreationTimestamp) {
+	if s.Host == nil || s.StampedForOtherRoot() && !s.Host.CreationTimestamp.Before(&s.Root.CreationTimestamp) {
 		return member
 	}
 	return ptr.Deref(s.Host.Spec.VolumeAttributesClassName, member)

@@ -19,102 +19,102 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// StampedLeaf returns the leaf PV with the stamp of its leaf claim's root, policy Retain, and
+// StampedLeafVolume returns the leaf PV with the stamp of its leaf claim's root, policy Retain, and
 // annotations with its original policy and its tenant, or nil if it already has them.
-func StampedLeaf(s *volume.Observed) *corev1.PersistentVolume {
+func StampedLeafVolume(s *volume.Observed) *corev1.PersistentVolume {
 	origin := s.Origin
 	if s.Holder != nil {
 		origin = s.HolderOrigin
 	}
-	return changed(s.Leaf, func(after *corev1.PersistentVolume) { stamp(s, after, origin) })
+	return changedVolume(s.Leaf, func(after *corev1.PersistentVolume) { applyStamp(s, after, origin) })
 }
 
-func stamp(s *volume.Observed, after *corev1.PersistentVolume, origin mirror.Origin) {
+func applyStamp(s *volume.Observed, after *corev1.PersistentVolume, origin mirror.Origin) {
 	if after.Annotations[v1alpha1.AnnotationReclaimPolicy] == "" {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, string(s.Leaf.Spec.PersistentVolumeReclaimPolicy))
 	}
 	if s.Root != nil && s.Tenant != "" {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationNamespaceUID, string(s.Tenant))
 	}
-	origin.Stamp(after)
-	retain(after)
+	origin.StampLeaf(after)
+	setRetainPolicy(after)
 }
 
-// RetainedLeaf returns the leaf PV with policy Retain, or nil if it already has that policy.
-func RetainedLeaf(s *volume.Observed) *corev1.PersistentVolume { return changed(s.Leaf, retain) }
+// RetainedLeafVolume returns the leaf PV with policy Retain, or nil if it already has that policy.
+func RetainedLeafVolume(s *volume.Observed) *corev1.PersistentVolume { return changedVolume(s.Leaf, setRetainPolicy) }
 
-func retain(pv *corev1.PersistentVolume) {
+func setRetainPolicy(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// KeptLeaf returns a leaf PV that no host PV represents, with policy Retain and, if one of Xylem's
+// SecuredLeafVolume returns a leaf PV that no host PV represents, with policy Retain and, if one of Xylem's
 // leaf claims uses it, the stamp. It returns nil if no change is needed, or if the leaf PV does not
 // belong to this host.
-func KeptLeaf(s *volume.Observed) *corev1.PersistentVolume {
+func SecuredLeafVolume(s *volume.Observed) *corev1.PersistentVolume {
 	switch {
-	case s.Held():
-		return StampedLeaf(s)
-	case s.Stamped:
-		return RetainedLeaf(s)
+	case s.HeldByLeafClaim():
+		return StampedLeafVolume(s)
+	case s.LeafStamped:
+		return RetainedLeafVolume(s)
 	}
 	return nil
 }
 
-// TakenLeaf returns the leaf PV with the stamp of the admin's host PV, policy Retain, and a record
+// TakenLeafVolume returns the leaf PV with the stamp of the admin's host PV, policy Retain, and a record
 // of its policy in the member. The same patch reserves an Available leaf PV, so that no claim in
 // the member is bound to it. The leaf PV is then Released, like any volume whose host PV is free.
-func TakenLeaf(s *volume.Observed) *corev1.PersistentVolume {
-	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
-		stamp(s, after, hostpv.OriginOfHost(s.Host, s.Member.HostID))
+func TakenLeafVolume(s *volume.Observed) *corev1.PersistentVolume {
+	return changedVolume(s.Leaf, func(after *corev1.PersistentVolume) {
+		applyStamp(s, after, hostpv.OriginForImport(s.Host, s.Member.HostID))
 		if after.Spec.ClaimRef == nil {
-			after.Spec.ClaimRef = hostpv.Reservation(s.Host)
+			after.Spec.ClaimRef = hostpv.ReservingClaimRef(s.Host)
 		}
 	})
 }
 
-// RepointedLeaf returns the leaf PV with policy Retain and with its current leaf claim in claimRef.
+// RepointedLeafVolume returns the leaf PV with policy Retain and with its current leaf claim in claimRef.
 // One update changes both, so that the leaf PV is never Available.
-func RepointedLeaf(s *volume.Observed) *corev1.PersistentVolume {
-	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
-		stamp(s, after, s.Origin)
+func RepointedLeafVolume(s *volume.Observed) *corev1.PersistentVolume {
+	return changedVolume(s.Leaf, func(after *corev1.PersistentVolume) {
+		applyStamp(s, after, s.Origin)
 		after.Spec.ClaimRef = &corev1.ObjectReference{
 			APIVersion: "v1", Kind: "PersistentVolumeClaim",
-			Namespace: s.Claim.Namespace, Name: s.Claim.Name, UID: s.Claim.UID,
+			Namespace: s.LeafClaim.Namespace, Name: s.LeafClaim.Name, UID: s.LeafClaim.UID,
 		}
 	})
 }
 
-// Outdated reports whether the host PV must match the leaf PV and differs from it.
-func Outdated(s *volume.Observed) bool { return followed(s) && CurrentHost(s) != nil }
+// HostVolumeOutdated reports whether the host PV must match the leaf PV and differs from it.
+func HostVolumeOutdated(s *volume.Observed) bool { return mustMatchLeaf(s) && CurrentHostVolume(s) != nil }
 
-// Unguarded reports whether the host PV lacks Xylem's finalizer, or lacks policy Retain although the
+// HostVolumeUnguarded reports whether the host PV lacks Xylem's finalizer, or lacks policy Retain although the
 // volume must be retained.
-func Unguarded(s *volume.Observed) bool { return followed(s) && (!s.HasFinalizer() || overrules(s)) }
+func HostVolumeUnguarded(s *volume.Observed) bool { return mustMatchLeaf(s) && (!s.HasXylemFinalizer() || mustOverridePolicy(s)) }
 
-// followed reports whether the host PV must match the leaf PV.
-func followed(s *volume.Observed) bool {
-	return s.Host != nil && s.Leaf != nil && s.Stamped && s.Host.DeletionTimestamp == nil
+// mustMatchLeaf reports whether the host PV must match the leaf PV.
+func mustMatchLeaf(s *volume.Observed) bool {
+	return s.Host != nil && s.Leaf != nil && s.LeafStamped && s.Host.DeletionTimestamp == nil
 }
 
-// Rescues reports whether the host PV must get policy Retain because of LastClaimLost, before the
+// MustRetainForLostClaim reports whether the host PV must get policy Retain because of LastClaimLost, before the
 // holder and the stamp, which show that another claim used the volume, are removed.
-func Rescues(s *volume.Observed) bool {
-	return s.LastClaimLost && s.Host != nil && s.Leaf != nil && s.Stamped && (s.Host.DeletionTimestamp == nil || s.HasFinalizer()) && overrules(s)
+func MustRetainForLostClaim(s *volume.Observed) bool {
+	return s.LastClaimMayBeLost && s.Host != nil && s.Leaf != nil && s.LeafStamped && (s.Host.DeletionTimestamp == nil || s.HasXylemFinalizer()) && mustOverridePolicy(s)
 }
 
-// overrules reports whether the volume must be retained, but the host PV's policy is different: the
+// mustOverridePolicy reports whether the volume must be retained, but the host PV's policy is different: the
 // member retains the volume, or the host may have lost the claim that used it last.
-func overrules(s *volume.Observed) bool {
-	return (s.Policy() != corev1.PersistentVolumeReclaimDelete || s.LastClaimLost) && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
+func mustOverridePolicy(s *volume.Observed) bool {
+	return (s.OriginalReclaimPolicy() != corev1.PersistentVolumeReclaimDelete || s.LastClaimMayBeLost) && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
 }
 
-// CurrentHost returns the host PV with the leaf PV's current capacity and volume attributes class,
+// CurrentHostVolume returns the host PV with the leaf PV's current capacity and volume attributes class,
 // the registration's current name, Xylem's finalizer, and policy Retain if the volume must be
 // retained. It returns nil if the host PV already has them.
-func CurrentHost(s *volume.Observed) *corev1.PersistentVolume {
-	return changed(s.Host, func(after *corev1.PersistentVolume) {
-		own(s, after)
-		change := hostpv.Drift(s.Host, s.Leaf, attributesClass(s))
+func CurrentHostVolume(s *volume.Observed) *corev1.PersistentVolume {
+	return changedVolume(s.Host, func(after *corev1.PersistentVolume) {
+		setOwnFields(s, after)
+		change := hostpv.VolumeDriftOf(s.Host, s.Leaf, hostNameOfLeafClass(s))
 		if change.Capacity != nil {
 			after.Spec.Capacity = change.Capacity
 		}
@@ -124,45 +124,45 @@ func CurrentHost(s *volume.Observed) *corev1.PersistentVolume {
 	})
 }
 
-// own sets the fields of a host PV that Xylem determines, not the member.
-func own(s *volume.Observed, after *corev1.PersistentVolume) {
+// setOwnFields sets the fields of a host PV that Xylem determines, not the member.
+func setOwnFields(s *volume.Observed, after *corev1.PersistentVolume) {
 	controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
 	metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelCluster, s.Member.Registration)
 	delete(after.Annotations, v1alpha1.AnnotationClusterGone)
-	if !overrules(s) {
+	if !mustOverridePolicy(s) {
 		return
 	}
-	retain(after)
-	if last, _ := s.LastOrigin(); s.LastClaimLost {
+	setRetainPolicy(after)
+	if last, _ := s.LastOtherOrigin(); s.LastClaimMayBeLost {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationLastClaimLost, string(last.UID))
 	}
 }
 
-// OnlyFollows reports whether CurrentHost differs from the host PV only in fields that the member's
+// OnlyFollowsMember reports whether CurrentHostVolume differs from the host PV only in fields that the member's
 // admin can change at any time: the capacity and the volume attributes class.
-func OnlyFollows(s *volume.Observed) bool {
-	return changed(s.Host, func(after *corev1.PersistentVolume) { own(s, after) }) == nil
+func OnlyFollowsMember(s *volume.Observed) bool {
+	return changedVolume(s.Host, func(after *corev1.PersistentVolume) { setOwnFields(s, after) }) == nil
 }
 
-// attributesClass returns the host's name for the leaf PV's VolumeAttributesClass, or "" if the
+// hostNameOfLeafClass returns the host's name for the leaf PV's VolumeAttributesClass, or "" if the
 // leaf PV has none, or if its leaf claim, which records that name, does not exist.
-func attributesClass(s *volume.Observed) string {
-	if !s.Held() {
+func hostNameOfLeafClass(s *volume.Observed) string {
+	if !s.HeldByLeafClaim() {
 		return ""
 	}
-	return pvc.HostAttributesClass(s.Claim, ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""))
+	return pvc.HostAttributesClass(s.LeafClaim, ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""))
 }
 
-// changed returns a copy of a PV with a change, or nil if the change has no effect, which is the
+// changedVolume returns a copy of a PV with a change, or nil if the change has no effect, which is the
 // usual case. Of the fields that change may write to, it copies only labels, annotations and
 // finalizers. change must replace anything else that the PV points to, and never modify it.
-func changed(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
-	copied, _ := copies.Get().(*scratch)
-	defer copies.Put(copied)
+func changedVolume(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	copied, _ := scratchPool.Get().(*scratchVolume)
+	defer scratchPool.Put(copied)
 	defer func() { copied.PersistentVolume = corev1.PersistentVolume{} }()
 	after := &copied.PersistentVolume
 	*after = *pv
-	after.Labels, after.Annotations = copyInto(copied.labels, pv.Labels), copyInto(copied.annotations, pv.Annotations)
+	after.Labels, after.Annotations = copyMapInto(copied.labels, pv.Labels), copyMapInto(copied.annotations, pv.Annotations)
 	if pv.Finalizers != nil {
 		copied.finalizers = append(copied.finalizers[:0], pv.Finalizers...)
 		after.Finalizers = copied.finalizers
@@ -178,17 +178,17 @@ func changed(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume))
 	return after.DeepCopy()
 }
 
-// copies contains the copies that changed has compared. It compares each volume several times after a start.
-var copies = sync.Pool{New: func() any { return &scratch{labels: map[string]string{}, annotations: map[string]string{}} }}
+// scratchPool contains the copies that changed has compared. It compares each volume several times after a start.
+var scratchPool = sync.Pool{New: func() any { return &scratchVolume{labels: map[string]string{}, annotations: map[string]string{}} }}
 
-type scratch struct {
+type scratchVolume struct {
 	corev1.PersistentVolume
 	labels, annotations map[string]string
 	finalizers          []string
 }
 
-// copyInto replaces the content of a map by a copy of another one.
-func copyInto(to, from map[string]string) map[string]string {
+// copyMapInto replaces the content of a map by a copy of another one.
+func copyMapInto(to, from map[string]string) map[string]string {
 	if from == nil {
 		return nil
 	}

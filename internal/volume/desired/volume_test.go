@@ -21,8 +21,8 @@ func TestChanged(t *testing.T) {
 		pv.Labels["new"], pv.Annotations["new"], pv.Finalizers[0] = pv.Name, pv.Name, "new"
 	}
 	first, second := volumeWith("first"), volumeWith("second")
-	got := changed(first, mark)
-	changed(second, mark)
+	got := changedVolume(first, mark)
+	changedVolume(second, mark)
 	want := volumeWith("first")
 	mark(want)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -32,7 +32,7 @@ func TestChanged(t *testing.T) {
 		t.Errorf("the original (-want +got):\n%s", diff)
 	}
 	empty := &corev1.PersistentVolume{}
-	if pv := changed(empty, func(pv *corev1.PersistentVolume) {
+	if pv := changedVolume(empty, func(pv *corev1.PersistentVolume) {
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, "a", "b")
 	}); pv == nil || len(pv.Labels) > 0 || len(pv.Annotations) != 1 || len(pv.Finalizers) > 0 {
 		t.Errorf("the copy of an empty volume is %+v", pv)
@@ -44,7 +44,7 @@ func TestChangedAllocations(t *testing.T) {
 	pv := volumeWith("pv")
 	const most = 4
 	if n := testing.AllocsPerRun(100, func() {
-		if changed(pv, func(pv *corev1.PersistentVolume) { pv.Annotations["a"] = "pv" }) != nil {
+		if changedVolume(pv, func(pv *corev1.PersistentVolume) { pv.Annotations["a"] = "pv" }) != nil {
 			t.Fatal("the volume differs")
 		}
 	}); n > most {

@@ -53,9 +53,9 @@ func claimObserved(n int) (*volume.Observed, int) {
 	}
 	s.Class = choose(c, nil, classOf("other", false, v1alpha1.ProvisioningMirror), classOf(v1alpha1.ProvisionerName, true, v1alpha1.ProvisioningMirror),
 		classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningMirror), classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise))
-	s.Placement.Inside = choose(c, placement.Inside{}, placement.Inside{Rejection: mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "no")},
-		placement.Inside{Namespace: namespaceOf(member.HostID)}, placement.Inside{Namespace: namespaceOf("another")})
-	s.Placement.Inside.Classes = choose(c, []string{"disk"}, nil)
+	s.Placement.MemberObjects = choose(c, placement.MemberObjects{}, placement.MemberObjects{NamespaceRejection: mirror.NewRefusal(v1alpha1.ReasonNamespaceRefused, "no")},
+		placement.MemberObjects{Namespace: namespaceOf(member.HostID)}, placement.MemberObjects{Namespace: namespaceOf("another")})
+	s.Placement.MemberObjects.Classes = choose(c, []string{"disk"}, nil)
 	leafClaimOf(c, s)
 	boundTo(c, s)
 	createdFrom(c, s)
@@ -69,12 +69,12 @@ func createdFrom(c *choices, s *volume.Observed) {
 	if kind == "none" {
 		return
 	}
-	of := datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
+	of := datasource.DataSource{Kind: "PersistentVolumeClaim", Name: "golden"}
 	if kind == "populator" || kind == "unlisted" {
-		of = datasource.Source{Group: "example.com", Kind: "Image", Name: "golden"}
+		of = datasource.DataSource{Group: "example.com", Kind: "Image", Name: "golden"}
 	}
 	if kind == "populator" {
-		s.Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{Storage: v1alpha1.StorageSpec{
+		s.Rules = placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{Storage: v1alpha1.StorageSpec{
 			DataSources: []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}}}})
 	}
 	if strings.Contains(kind, "snapshot") {
@@ -84,24 +84,24 @@ func createdFrom(c *choices, s *volume.Observed) {
 		return &corev1.TypedObjectReference{APIGroup: ptr.To(of.Group), Kind: of.Kind, Name: name}
 	}
 	s.Root.Spec.DataSourceRef = reference(of.Name)
-	if s.Claim != nil {
-		s.Claim.Annotations = map[string]string{v1alpha1.AnnotationSource: "golden-root"}
+	if s.LeafClaim != nil {
+		s.LeafClaim.Annotations = map[string]string{v1alpha1.AnnotationSource: "golden-root"}
 		switch asked {
 		case "equal":
-			s.Claim.Spec.DataSourceRef = reference(of.Name)
+			s.LeafClaim.Spec.DataSourceRef = reference(of.Name)
 		case "another":
-			s.Claim.Spec.DataSourceRef = reference("another")
+			s.LeafClaim.Spec.DataSourceRef = reference("another")
 		}
 	}
 	if s.Root.Spec.VolumeName != "" && s.Promise == nil {
 		return
 	}
-	from := &volume.From{Of: of}
-	s.Placement.From = from
-	if !of.Placed() {
+	from := &volume.SourceInMember{Of: of}
+	s.Placement.Source = from
+	if !of.IsInOneMember() {
 		return
 	}
-	from.At = placement.CopyLocation{Record: datasource.Record{ClusterID: member.ClusterID, UID: "golden-root"}, LeafVolume: "golden-pv", LeafUID: "golden-pv-uid"}
+	from.At = placement.CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: member.ClusterID, UID: "golden-root"}, LeafVolume: "golden-pv", LeafUID: "golden-pv-uid"}
 	from.Claim, from.Origin, from.Volume = &corev1.PersistentVolumeClaim{}, originOf("golden-root"), leafPV()
 	from.Claim.Spec.VolumeName, from.Claim.Status.Phase, from.Volume.UID = "golden-pv", corev1.ClaimBound, "golden-pv-uid"
 	switch kind {
@@ -113,18 +113,18 @@ func createdFrom(c *choices, s *volume.Observed) {
 		from.Claim = nil
 	case "another leaf":
 		from.Origin = originOf("another")
-		s.Namesake = true
+		s.SourceNameReused = true
 	}
 	if of.IsSnapshot() {
 		snapshotFor(s, from, kind)
 	}
 	if from.At.Refusal == nil && kind != "unrecorded" {
-		s.Root.Annotations[v1alpha1.AnnotationSource] = from.At.Annotation()
+		s.Root.Annotations[v1alpha1.AnnotationSource] = from.At.AnnotationValue()
 	}
 }
 
 // snapshotFor returns a data source that is a snapshot, and that is ready in the host.
-func snapshotFor(s *volume.Observed, from *volume.From, kind string) {
+func snapshotFor(s *volume.Observed, from *volume.SourceInMember, kind string) {
 	from.Claim, from.Volume, from.At.LeafVolume, from.At.LeafUID = nil, nil, "", ""
 	from.At.LeafSnapshot, from.At.LeafContent, from.At.LeafHandle = "golden-leaf", "golden-content", "s-1"
 	from.Snapshot = &snapshotv1.VolumeSnapshot{
@@ -141,36 +141,36 @@ func snapshotFor(s *volume.Observed, from *volume.From, kind string) {
 		from.Snapshot, from.Content = nil, nil
 	case "another snapshot":
 		from.Origin = originOf("another")
-		s.Namesake = true
+		s.SourceNameReused = true
 	case "another snapshot's handle":
 		from.Content.Status.SnapshotHandle = ptr.To("s-2")
 	case "snapshot bound to another content":
 		from.Snapshot.Status.BoundVolumeSnapshotContentName = ptr.To("imported")
 	case "unread snapshots":
 		from.Snapshot, from.Content, from.Origin = nil, nil, mirror.Origin{}
-		from.Unread = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotsUnsupported, Message: "not served"}
+		from.UnreadableCause = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotsUnsupported, Message: "not served"}
 	}
 }
 
 // notFromSource returns why the leaf claim's volume would be empty, or a copy of another source, or
 // "" if it would be a copy of the claim's data source.
 func notFromSource(s *volume.Observed) string {
-	source, has := datasource.Of(s.Root)
+	source, has := datasource.DataSourceOf(s.Root)
 	if !has || s.Root.Spec.VolumeName != "" && s.Promise == nil {
 		return ""
 	}
 	leaf, refusal := desired.LeafClaim(s)
-	from := s.Placement.From
-	switch record, recorded := datasource.RecordOf(s.Root); {
-	case refusal != nil || !datasource.Same(s.Root, leaf):
+	from := s.Placement.Source
+	switch record, recorded := datasource.DataSourceRecordOf(s.Root); {
+	case refusal != nil || !datasource.SameDataSource(s.Root, leaf):
 		return "a leaf claim is created without the data source, so its disk is empty"
-	case !source.Placed():
+	case !source.IsInOneMember():
 		return ""
 	case !recorded || from.At.Refusal != nil || record.ClusterID != member.ClusterID:
 		return "a leaf claim is created in a member that lacks its data source"
 	case from.Origin.UID != record.UID,
 		source.IsClaim() && (from.Claim == nil || from.Claim.Status.Phase != corev1.ClaimBound),
-		source.IsSnapshot() && (from.Snapshot == nil || from.Content == nil || from.Unread != nil),
+		source.IsSnapshot() && (from.Snapshot == nil || from.Content == nil || from.UnreadableCause != nil),
 		source.IsSnapshot() && (*from.Content.Status.SnapshotHandle != "s-1" || *from.Snapshot.Status.BoundVolumeSnapshotContentName != from.Content.Name):
 		return "a leaf claim is created from the data of another source"
 	}
@@ -195,15 +195,15 @@ func leafClaimOf(c *choices, s *volume.Observed) {
 	name, there := choose(c, "", "pv-1"), choose(c, false, true, true)
 	leafDeleting, provisioned := choose(c, false, false, true), choose(c, false, false, true)
 	if there {
-		s.Claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "leaf-claim", DeletionTimestamp: at(leafDeleting), CreationTimestamp: deleted}}
-		s.Claim.Spec.VolumeName, s.Origin = name, originOf("root")
-		s.Placement.Provisioned = leafPV()
-		s.Placement.Provisioned.DeletionTimestamp = at(provisioned)
+		s.LeafClaim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "leaf-claim", DeletionTimestamp: at(leafDeleting), CreationTimestamp: deleted}}
+		s.LeafClaim.Spec.VolumeName, s.Origin = name, originOf("root")
+		s.Placement.ProvisionedVolume = leafPV()
+		s.Placement.ProvisionedVolume.DeletionTimestamp = at(provisioned)
 	}
 	s.Placement.HostRestored = choose(c, time.Time{}, deleted.Add(-time.Minute), deleted.Add(time.Minute))
-	s.Placement.HostUnconfirmed = choose(c, false, true) && !s.Placement.HostRestored.IsZero()
+	s.Placement.HostRestoreUnconfirmed = choose(c, false, true) && !s.Placement.HostRestored.IsZero()
 	s.Placement.HostRestoredAnywhere = choose(c, s.Placement.HostRestored, deleted.Add(time.Minute))
-	s.Placement.Counterparts = choose(c, placing.Counterparts{}, placing.Counterparts{In: []string{"cluster39"}}, placing.Counterparts{Unasked: []string{"cluster39"}}, placing.Counterparts{In: []string{"cluster39"}, Unasked: []string{"cluster40"}})
+	s.Placement.Counterparts = choose(c, placing.Counterparts{}, placing.Counterparts{Found: []string{"cluster39"}}, placing.Counterparts{Unchecked: []string{"cluster39"}}, placing.Counterparts{Found: []string{"cluster39"}, Unchecked: []string{"cluster40"}})
 }
 
 // boundTo sets the volume that the claim is bound to, or that it requests.
@@ -212,89 +212,89 @@ func boundTo(c *choices, s *volume.Observed) {
 	rivals, away := choose(c, nil, []string{"cluster39"}), choose(c, false, true)
 	switch p := s.Placement; choose(c, "nothing", "deleted mirror", "promise", "freed promise", "lost promise", "another", "asks") {
 	case "deleted mirror":
-		p.Mirror = hostPV.DeepCopy()
-		p.Mirror.DeletionTimestamp = &deleted
+		p.UnboundMirror = hostPV.DeepCopy()
+		p.UnboundMirror.DeletionTimestamp = &deleted
 	case "promise":
-		s.Promise, p.Pods = hostpv.PromiseFor(s.Root, classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise)), pods
+		s.Promise, p.PromisePods = hostpv.NewPromiseFor(s.Root, classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise)), pods
 		s.Root.Spec.VolumeName = s.Promise.Name
 		if label != "" {
 			s.Promise.Labels = map[string]string{v1alpha1.LabelClusterID: label}
 		}
 	case "freed promise":
-		s.Promise, p.Pods = hostpv.ReleasePromise(hostpv.PromiseFor(s.Root, classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise)), s.Root, member.ClusterID), pods
+		s.Promise, p.PromisePods = hostpv.ReleasePromise(hostpv.NewPromiseFor(s.Root, classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise)), s.Root, member.ClusterID), pods
 		s.Root.Spec.VolumeName = s.Promise.Name
 	case "lost promise":
 		s.Root.Spec.VolumeName, s.PromiseLost = hostpv.PromiseName("root"), true
 	case "another":
-		s.Root.Spec.VolumeName, p.BoundAway = "pv-9", away
+		s.Root.Spec.VolumeName, p.BoundOutsideMember = "pv-9", away
 	case "asks":
-		s.Root.Spec.VolumeName, p.Asked, p.Rivals, s.Tenant = "pv-1", leafPV(), rivals, "tenant"
+		s.Root.Spec.VolumeName, p.RequestedVolume, p.RivalMembers, s.Tenant = "pv-1", leafPV(), rivals, "tenant"
 	}
 }
 
 // wrongForClaim returns why a plan for a claim without a volume is wrong, or "".
 func wrongForClaim(s *volume.Observed, p Plan) string {
-	root, here := s.Root, s.PlacedIn() == member.ClusterID
+	root, here := s.Root, s.PlacedClusterID() == member.ClusterID
 	switch p.Step {
 	case None:
 		if p.Owner == "" {
 			return "no controller reports the state"
 		}
 	case Place:
-		if s.PlacedIn() != "" {
+		if s.PlacedClusterID() != "" {
 			return "a claim that is already placed is placed again (I3)"
 		}
-		if deleting(root) && s.Claim == nil && s.Placement.Asked == nil {
+		if isTerminating(root) && s.LeafClaim == nil && s.Placement.RequestedVolume == nil {
 			return "a claim that is being deleted is placed"
 		}
-		if s.MayBeForgotten() && s.Placement.Counterparts.Any() {
+		if s.PlacementMayBeForgotten() && s.Placement.Counterparts.MayExist() {
 			return "a claim that another member has, or may have, is placed here (I3)"
 		}
 	case CreateClaim:
 		switch {
 		case !here:
 			return "a leaf claim is created before the placement is recorded (I3)"
-		case s.Claim != nil:
+		case s.LeafClaim != nil:
 			return "a second leaf claim is created (I3)"
-		case s.MayBeForgotten() && s.Placement.Counterparts.Any():
+		case s.PlacementMayBeForgotten() && s.Placement.Counterparts.MayExist():
 			return "a leaf claim is created for a claim that another member has, or may have (I3)"
-		case deleting(root):
+		case isTerminating(root):
 			return "a leaf claim is created for a claim that is being deleted"
 		case root.Spec.VolumeName != "" && s.Promise == nil:
 			return "a leaf claim is created for a claim that has a volume (I3)"
-		case root.Spec.VolumeName == "" && !s.Selected():
+		case root.Spec.VolumeName == "" && !s.MemberSelected():
 			return "a leaf claim is created in a member that was not selected"
 		case notFromSource(s) != "":
 			return notFromSource(s)
-		case s.Placement.Inside.Namespace == nil || s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID:
+		case s.Placement.MemberObjects.Namespace == nil || s.Placement.MemberObjects.Namespace.Labels[v1alpha1.LabelHost] != member.HostID:
 			return "a leaf claim is created in a foreign namespace (I4)"
 		}
 	case Withdraw:
-		if s.Claim == nil || s.Claim.Spec.VolumeName != "" || deleting(s.Claim) {
+		if s.LeafClaim == nil || s.LeafClaim.Spec.VolumeName != "" || isTerminating(s.LeafClaim) {
 			return "a leaf claim is withdrawn although it does not exist, or has a volume (I2)"
 		}
 	case Unplace:
 		// Ignore leftover objects of an abandoned promise, because LeafClaimGone checks them.
-		if !here || s.Claim != nil && (s.Promise == nil || s.KeepsPromise()) {
+		if !here || s.LeafClaim != nil && (s.Promise == nil || s.MustKeepPromise()) {
 			return "a placement is removed although it belongs to another member, or its leaf still exists (I3)"
 		}
 	case Unselect:
-		if !s.Selected() || s.Claim != nil || s.PlacedIn() != "" && !here || p.Report == nil {
+		if !s.MemberSelected() || s.LeafClaim != nil || s.PlacedClusterID() != "" && !here || p.Report == nil {
 			return "a selection is removed although it names another member, or without a report"
 		}
-		if s.Pinned() {
+		if s.PinnedBySource() {
 			return "a selection is removed although the controller source would restore it (I5)"
 		}
 	case SelectNode:
-		if !s.Selected() || s.Claim == nil || s.Claim.Spec.VolumeName != "" || s.Promise != nil || deleting(s.Root) || s.PlacedIn() != "" && !here || problem.ReportRefused(s) != nil {
+		if !s.MemberSelected() || s.LeafClaim == nil || s.LeafClaim.Spec.VolumeName != "" || s.Promise != nil || isTerminating(s.Root) || s.PlacedClusterID() != "" && !here || problem.ReportLeafClaimRefused(s) != nil {
 			return "a node is selected for a leaf claim that does not exist, has a volume, belongs to another member, or is refused"
 		}
 	case Label:
-		if !here || s.LabelledFor() != "" {
+		if !here || s.PromiseClusterID() != "" {
 			return "a promise is labeled although it is placed in another member (I3)"
 		}
 	case Unlabel:
-		if s.LabelledFor() != member.ClusterID || s.Claim != nil {
+		if s.PromiseClusterID() != member.ClusterID || s.LeafClaim != nil {
 			return "a promise's labels are removed although another member has it, or some of its objects are left (I3)"
 		}
 	default:
@@ -309,21 +309,21 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 // silent returns "" if a controller reports why the claim waits. Otherwise, it returns what is not
 // reported (I6). It ignores waits that end without a user's action.
 func silent(s *volume.Observed, p Plan) string {
-	if p.Step != None || p.Report != nil || deleting(s.Root) || s.Claim != nil && deleting(s.Claim) {
+	if p.Step != None || p.Report != nil || isTerminating(s.Root) || s.LeafClaim != nil && isTerminating(s.LeafClaim) {
 		return ""
 	}
-	wanted := s.Selected() && s.Root.Spec.VolumeName == "" && s.Mirrors() || s.Promise != nil && len(s.Placement.Pods) > 0
-	foreign := s.Placement.Inside.Rejection != nil || s.Placement.Inside.Namespace != nil && s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID
+	wanted := s.MemberSelected() && s.Root.Spec.VolumeName == "" && s.ClassMirrorsAndWaits() || s.Promise != nil && len(s.Placement.PromisePods) > 0
+	foreign := s.Placement.MemberObjects.NamespaceRejection != nil || s.Placement.MemberObjects.Namespace != nil && s.Placement.MemberObjects.Namespace.Labels[v1alpha1.LabelHost] != member.HostID
 	switch {
-	case s.SourceAway() && s.Promise == nil && s.PlacedIn() == "":
+	case s.SourceNotReadyHere() && s.Promise == nil && s.PlacedClusterID() == "":
 		return "" // host_claim reports it
-	case wanted && s.Claim != nil && s.Unlike() && s.Claim.Spec.VolumeName != "" && s.PlacedIn() == member.ClusterID && (s.Promise == nil || s.LabelledFor() == member.ClusterID):
+	case wanted && s.LeafClaim != nil && s.DataSourceDiffers() && s.LeafClaim.Spec.VolumeName != "" && s.PlacedClusterID() == member.ClusterID && (s.Promise == nil || s.PromiseClusterID() == member.ClusterID):
 		return "a volume that is a copy of another source is not reported (I6)"
-	case wanted && s.PlacedIn() == "id39":
+	case wanted && s.PlacedClusterID() == "id39":
 		return "a claim waits for another member, and no controller reports it (I6)"
-	case wanted && s.Claim == nil && foreign && (s.Promise == nil || s.PlacedIn() == member.ClusterID && s.LabelledFor() == member.ClusterID):
+	case wanted && s.LeafClaim == nil && foreign && (s.Promise == nil || s.PlacedClusterID() == member.ClusterID && s.PromiseClusterID() == member.ClusterID):
 		return "a claim waits for a foreign or rejected namespace, and no controller reports it (I6)"
-	case s.Root.Spec.VolumeName == "pv-9" && s.Claim != nil && s.Claim.Spec.VolumeName != "":
+	case s.Root.Spec.VolumeName == "pv-9" && s.LeafClaim != nil && s.LeafClaim.Spec.VolumeName != "":
 		return "a claim's second volume is not reported (I3)"
 	}
 	return ""
@@ -339,7 +339,7 @@ func TestEveryClaim(t *testing.T) {
 	}
 	counted, failures, seen := map[Step]int{}, 0, 0
 	check := func(n int, s *volume.Observed) {
-		p := Next(s)
+		p := NextPlan(s)
 		counted[p.Step]++
 		seen++
 		if why := wrongForClaim(s, p); why != "" {
@@ -351,9 +351,9 @@ func TestEveryClaim(t *testing.T) {
 	for n := 0; n < total; n += stride {
 		s, _ := claimObserved(n)
 		check(n, s)
-		if s.Claim != nil && s.Root.Spec.VolumeName == "" {
+		if s.LeafClaim != nil && s.Root.Spec.VolumeName == "" {
 			// Too few combinations are of leaf claims that wait for a consumer.
-			s.Placement.Attempt.Unconsumed = true
+			s.Placement.Attempt.LacksConsumer = true
 			s.Root.Annotations[route.AnnSelectedNode], s.Root.Annotations[v1alpha1.AnnotationPlacedIn] = member.NodeName, member.ClusterID
 			check(n, s)
 		}
@@ -367,13 +367,13 @@ func TestEveryClaim(t *testing.T) {
 }
 
 func describeClaim(s *volume.Observed) string {
-	text := fmt.Sprintf("source %v from %+v; root names %q, annotations %v, deleting %t; bound away %t, asks %t, Pods %d, rivals %v, host restored %s, unconfirmed %t, anywhere %s", s.Root.Spec.DataSourceRef, s.Placement.From, s.Root.Spec.VolumeName, s.Root.Annotations, deleting(s.Root),
-		s.Placement.BoundAway, s.Placement.Asked != nil, len(s.Placement.Pods), s.Placement.Rivals, s.Placement.HostRestored, s.Placement.HostUnconfirmed, s.Placement.HostRestoredAnywhere)
+	text := fmt.Sprintf("source %v from %+v; root names %q, annotations %v, deleting %t; bound away %t, asks %t, Pods %d, rivals %v, host restored %s, unconfirmed %t, anywhere %s", s.Root.Spec.DataSourceRef, s.Placement.Source, s.Root.Spec.VolumeName, s.Root.Annotations, isTerminating(s.Root),
+		s.Placement.BoundOutsideMember, s.Placement.RequestedVolume != nil, len(s.Placement.PromisePods), s.Placement.RivalMembers, s.Placement.HostRestored, s.Placement.HostRestoreUnconfirmed, s.Placement.HostRestoredAnywhere)
 	if s.Promise != nil {
 		text += fmt.Sprintf("; promise labels %v annotations %v", s.Promise.Labels, s.Promise.Annotations)
 	}
-	if s.Claim != nil {
-		text += fmt.Sprintf("; leaf claim names %q, deleting %t", s.Claim.Spec.VolumeName, deleting(s.Claim))
+	if s.LeafClaim != nil {
+		text += fmt.Sprintf("; leaf claim names %q, deleting %t", s.LeafClaim.Spec.VolumeName, isTerminating(s.LeafClaim))
 	}
 	return text
 }

@@ -16,7 +16,7 @@ func TestCopiedVolumeIsKept(t *testing.T) {
 	leaf := func(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 		pv := leafPV()
 		pv.Spec.PersistentVolumeReclaimPolicy, pv.Spec.ClaimRef, pv.Status.Phase = policy, refOf("leaf-claim"), corev1.VolumeBound
-		originOf("root").Stamp(pv)
+		originOf("root").StampLeaf(pv)
 		pv.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(deletes)
 		return pv
 	}
@@ -24,7 +24,7 @@ func TestCopiedVolumeIsKept(t *testing.T) {
 		c := &corev1.PersistentVolumeClaim{}
 		c.Namespace, c.Name, c.UID = key.Namespace, key.Name, "leaf-claim"
 		c.Spec.VolumeName, c.Status.Phase = "pv-1", corev1.ClaimBound
-		originOf("root").Stamp(c)
+		originOf("root").StampLeaf(c)
 		return c
 	}
 	another := func() *corev1.PersistentVolumeClaim {
@@ -58,16 +58,16 @@ func TestCopiedVolumeIsKept(t *testing.T) {
 					tc.change(host)
 				}
 				if copied {
-					host = hostpv.WithCopyIn(host, "id39")
+					host = hostpv.VolumeWithCopyIn(host, "id39")
 				}
 				s := combination(tc.root, host, false, tc.claim, tc.leaf, noRestore)
 				s.Copies = []string{`member "cluster39"`}
 				return s
 			}
-			if p := Next(observe(false)); p.By(RootPV) != tc.step {
+			if p := NextPlan(observe(false)); p.StepOwnedBy(RootPV) != tc.step {
 				t.Errorf("without copies: %s, step %q by %s; want %q", p.Phase, p.Step, p.Owner, tc.step)
 			}
-			p := Next(observe(true))
+			p := NextPlan(observe(true))
 			if p.Step != None || p.Owner != RootPV || p.Report == nil || p.Report.Reason != v1alpha1.ReasonStillNeeded {
 				t.Errorf("with a copy: %s, step %q by %s, report %v", p.Phase, p.Step, p.Owner, p.Report)
 			}

@@ -158,7 +158,7 @@ func TestEveryDeviation(t *testing.T) {
 		if !seen[s] {
 			seen[s] = true
 			o := s.observed()
-			p := Next(o)
+			p := NextPlan(o)
 			steps[p.Step]++
 			if why := wrong(o, p); why != "" {
 				if failures++; failures <= 20 {

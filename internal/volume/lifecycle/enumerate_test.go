@@ -119,7 +119,7 @@ func hostVolume(ref *corev1.ObjectReference, phase corev1.PersistentVolumePhase,
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
 	}
 	if flags&hostCopied != 0 {
-		pv = hostpv.WithCopyIn(pv, "id39")
+		pv = hostpv.VolumeWithCopyIn(pv, "id39")
 	}
 	return pv
 }
@@ -142,7 +142,7 @@ func leafClaims() []*corev1.PersistentVolumeClaim {
 func leafClaim(root types.UID, volume string, phase corev1.PersistentVolumeClaimPhase, deleting bool) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "leaf-claim", DeletionTimestamp: at(deleting)}}
 	claim.Spec.VolumeName, claim.Status.Phase = volume, phase
-	originOf(root).Stamp(claim)
+	originOf(root).StampLeaf(claim)
 	return claim
 }
 
@@ -173,9 +173,9 @@ func leafVolume(stamp types.UID, own string, policy corev1.PersistentVolumeRecla
 	case consent:
 		metav1.SetMetaDataLabel(&pv.ObjectMeta, v1alpha1.LabelHost, member.HostID)
 	case "host-pv", "earlier-pv":
-		mirror.Origin{HostID: member.HostID, Root: types.NamespacedName{Name: hostPV.Name}, UID: stamp}.Stamp(pv)
+		mirror.Origin{HostID: member.HostID, Root: types.NamespacedName{Name: hostPV.Name}, UID: stamp}.StampLeaf(pv)
 	default:
-		originOf(stamp).Stamp(pv)
+		originOf(stamp).StampLeaf(pv)
 	}
 	if own != "" {
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, own)
@@ -196,39 +196,39 @@ const (
 // combination returns the observation of a set of objects, related as the observer relates them.
 // The host PV represents this leaf PV or, if earlier is set, another one that had its name.
 func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored restore) *volume.Observed {
-	s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored == memberRestore}
+	s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, MayBeRestored: restored == memberRestore}
 	if leaf != nil {
-		s.Stamp, s.Stamped = mirror.OriginIn(member.HostID, leaf)
-		if living != nil && s.Stamped && s.Stamp.UID == living.UID {
+		s.Stamp, s.LeafStamped = mirror.LeafOriginFromHost(member.HostID, leaf)
+		if living != nil && s.LeafStamped && s.Stamp.UID == living.UID {
 			s.StampRoot = living
 		}
 	}
 	switch {
 	case host == nil:
 	case earlier:
-		s.Earlier = []corev1.PersistentVolume{*host}
+		s.EarlierHosts = []corev1.PersistentVolume{*host}
 	default:
 		s.Host = host
 	}
-	owner := s.HostRoot()
+	owner := s.HostClaimRefUID()
 	if claim != nil {
-		origin, _ := mirror.OriginIn(member.HostID, claim)
+		origin, _ := mirror.LeafOriginFromHost(member.HostID, claim)
 		switch {
 		case owner == "" || owner == origin.UID:
-			s.Claim, s.Origin, owner = claim, origin, origin.UID
-		case hostpv.HeldBy(leaf, claim) && claim.Spec.VolumeName == s.Name:
+			s.LeafClaim, s.Origin, owner = claim, origin, origin.UID
+		case hostpv.ClaimRefHasUIDOf(leaf, claim) && claim.Spec.VolumeName == s.Name:
 			s.Holder, s.HolderOrigin = claim, origin
 			if living != nil && living.UID == origin.UID {
 				s.HolderRoot = living
 			}
 		case claim.Spec.VolumeName == s.Name && (living == nil || living.UID != origin.UID):
-			s.Left = claim
+			s.LeftoverClaim = claim
 		}
 	}
-	if owner == "" && s.Stamped {
+	if owner == "" && s.LeafStamped {
 		owner = s.Stamp.UID
 	}
-	if s.Claim == nil {
+	if s.LeafClaim == nil {
 		s.Origin = originOf(owner)
 	}
 	switch {
@@ -238,9 +238,9 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 	default:
 		s.Successor = living
 	}
-	s.RootLost = restored == hostRestore && s.Claim != nil && s.Root == nil
-	last, another := s.LastOrigin()
-	s.LastClaimLost = restored == hostRestore && another && (living == nil || living.UID != last.UID)
+	s.RootMayBeLost = restored == hostRestore && s.LeafClaim != nil && s.Root == nil
+	last, another := s.LastOtherOrigin()
+	s.LastClaimMayBeLost = restored == hostRestore && another && (living == nil || living.UID != last.UID)
 	return s
 }
 
@@ -253,9 +253,9 @@ func withSource(s *volume.Observed, which int) *volume.Observed {
 	source := &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 	s.Root = s.Root.DeepCopy()
 	s.Root.Spec.DataSource = source
-	if which == 1 && s.Claim != nil {
-		s.Claim = s.Claim.DeepCopy()
-		s.Claim.Spec.DataSource = source
+	if which == 1 && s.LeafClaim != nil {
+		s.LeafClaim = s.LeafClaim.DeepCopy()
+		s.LeafClaim.Spec.DataSource = source
 	}
 	return s
 }
@@ -263,7 +263,7 @@ func withSource(s *volume.Observed, which int) *volume.Observed {
 // hostPV represents the leaf PV.
 var hostPV = func() *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root"}}
-	pv := hostpv.Mirror(leafPV(), claim, deletes, member)
+	pv := hostpv.TranslateVolume(leafPV(), claim, deletes, member)
 	pv.UID = "host-pv"
 	return pv
 }()
@@ -284,16 +284,16 @@ var destructive = []Step{SetDelete, DeleteClaim, DropHost, SetDeleteUnused, Dele
 // wrong returns why a plan is wrong, or "".
 func wrong(s *volume.Observed, p Plan) string {
 	if (p.Step == Stamp || p.Step == CreateHost || p.Step == Fulfil) && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == "" &&
-		s.Claim != nil && !datasource.Same(s.Root, s.Claim) {
+		s.LeafClaim != nil && !datasource.SameDataSource(s.Root, s.LeafClaim) {
 		return "a claim with a data source gets an empty disk"
 	}
 	retained := s.Leaf == nil || s.Leaf.Spec.PersistentVolumeReclaimPolicy == retains
-	destroyed := s.Host != nil && hostpv.Ended(s.Host) && !hostpv.Abandoned(s.Host) && s.Host.Spec.PersistentVolumeReclaimPolicy == deletes &&
-		(s.Leaf == nil || s.Stamped && s.Policy() == deletes)
-	if s.Host != nil && !hostpv.Abandoned(s.Host) && len(hostpv.CopiedIn(s.Host)) > 0 && slices.Contains(destructive, p.Step) {
+	destroyed := s.Host != nil && hostpv.IsReleasedOrFailed(s.Host) && !hostpv.IsAbandonedVolume(s.Host) && s.Host.Spec.PersistentVolumeReclaimPolicy == deletes &&
+		(s.Leaf == nil || s.LeafStamped && s.OriginalReclaimPolicy() == deletes)
+	if s.Host != nil && !hostpv.IsAbandonedVolume(s.Host) && len(hostpv.MembersWithCopies(s.Host)) > 0 && slices.Contains(destructive, p.Step) {
 		return "a volume is released although another member may have a copy (I2)"
 	}
-	if s.LastClaimLost && s.Host != nil && s.Leaf != nil && s.Stamped && (!deleting(s.Host) || s.HasFinalizer()) && !hostpv.Abandoned(s.Host) &&
+	if s.LastClaimMayBeLost && s.Host != nil && s.Leaf != nil && s.LeafStamped && (!isTerminating(s.Host) || s.HasXylemFinalizer()) && !hostpv.IsAbandonedVolume(s.Host) &&
 		s.Host.Spec.PersistentVolumeReclaimPolicy != retains && slices.Contains(append([]Step{DeleteStale, Repoint, Stamp, CreateClaim}, destructive...), p.Step) {
 		return "the last record of a claim that the host lost is removed before the volume is retained (I2)"
 	}
@@ -303,33 +303,33 @@ func wrong(s *volume.Observed, p Plan) string {
 			return "a leaf PV's policy is set to Delete although its destruction was not requested (I2)"
 		}
 	case DeleteClaim:
-		if !hostpv.Ended(s.Host) || s.Root != nil || !destroyed && !retained {
+		if !hostpv.IsReleasedOrFailed(s.Host) || s.Root != nil || !destroyed && !retained {
 			return "a leaf claim is deleted although its volume may be destroyed with it (I2)"
 		}
 	case DeleteStale, DeleteRetained:
 		if !retained {
 			return "a leaf claim is deleted although its volume is destroyed with it (I2)"
 		}
-		if p.Step == DeleteStale && s.Stale() == nil || p.Step == DeleteRetained && s.Root != nil {
+		if p.Step == DeleteStale && s.StaleLeafClaim() == nil || p.Step == DeleteRetained && s.Root != nil {
 			return "a leaf claim is deleted although its root exists (I2)"
 		}
 	case DeleteLeft:
-		if s.Leaf != nil && !retained && (s.Held() || hostpv.HeldBy(s.Leaf, s.Left)) {
+		if s.Leaf != nil && !retained && (s.HeldByLeafClaim() || hostpv.ClaimRefHasUIDOf(s.Leaf, s.LeftoverClaim)) {
 			return "a leaf claim is deleted although its volume is destroyed with it (I2)"
 		}
 	case Repoint:
-		if !s.Stamped || s.Leaf.Status.Phase == corev1.VolumeBound {
+		if !s.LeafStamped || s.Leaf.Status.Phase == corev1.VolumeBound {
 			return "a volume is taken from a claim that uses it, or may not belong to this host (I4)"
 		}
 	case Take:
-		switch _, stamp := mirror.OriginIn(member.HostID, s.Leaf); {
-		case s.Host == nil || !hostpv.Imported(s.Host) || s.Host.DeletionTimestamp != nil || s.Claimed() || s.Holder != nil:
+		switch _, stamp := mirror.LeafOriginFromHost(member.HostID, s.Leaf); {
+		case s.Host == nil || !hostpv.IsImportedVolume(s.Host) || s.Host.DeletionTimestamp != nil || s.NamedByLeafClaim() || s.Holder != nil:
 			return "a leaf PV is stamped for a host PV that does not represent it, or that is being deleted"
 		case stamp && s.Stamp.Root.Namespace != "" || s.Leaf.Labels[v1alpha1.LabelHost] != member.HostID || s.Leaf.DeletionTimestamp != nil:
 			return "a leaf PV is taken without consent (I4)"
 		case s.Leaf.Status.Phase == corev1.VolumeBound || s.Leaf.Status.Phase == corev1.VolumeAvailable && s.Leaf.Spec.ClaimRef != nil || s.Leaf.Status.Phase == corev1.VolumeReleased && !retained:
 			return "a leaf PV is adopted although it is in use in the member, or being deleted (I4)"
-		case desired.TakenLeaf(s) == nil || desired.TakenLeaf(s).Spec.PersistentVolumeReclaimPolicy != retains:
+		case desired.TakenLeafVolume(s) == nil || desired.TakenLeafVolume(s).Spec.PersistentVolumeReclaimPolicy != retains:
 			return "a leaf PV is taken without policy Retain, or repeatedly (I2, I5)"
 		}
 	case Fulfil:
@@ -337,7 +337,7 @@ func wrong(s *volume.Observed, p Plan) string {
 			return "a promise is fulfilled with a volume that is destroyed with its leaf claim (I2)"
 		}
 	case DestroyUnmirrored:
-		if s.Host != nil || len(s.Earlier) > 0 || s.Stamped || s.Restored || s.RootLost || s.Root != nil {
+		if s.Host != nil || len(s.EarlierHosts) > 0 || s.LeafStamped || s.MayBeRestored || s.RootMayBeLost || s.Root != nil {
 			return "a volume that may have been mirrored is destroyed (I2)"
 		}
 	case DeleteLost:
@@ -345,41 +345,41 @@ func wrong(s *volume.Observed, p Plan) string {
 			return "a leaf claim that has a volume is treated as lost"
 		}
 	case Withdraw:
-		if s.Claim.Spec.VolumeName != "" {
+		if s.LeafClaim.Spec.VolumeName != "" {
 			return "a leaf claim that has a volume is withdrawn (I2)"
 		}
 	case DropHost:
-		if s.Leaf != nil || s.Claimed() || !destroyed {
+		if s.Leaf != nil || s.NamedByLeafClaim() || !destroyed {
 			return "the host drops its record of a volume that still exists (I1)"
 		}
 	case CreateHost:
-		if s.Host != nil || s.Root.Spec.VolumeName != "" && s.HostName(s.Root) != s.Root.Spec.VolumeName || s.PlacedIn() != member.ClusterID {
+		if s.Host != nil || s.Root.Spec.VolumeName != "" && s.HostVolumeName(s.Root) != s.Root.Spec.VolumeName || s.PlacedClusterID() != member.ClusterID {
 			return "a volume is mirrored for a claim that has another volume, or will be bound to one elsewhere (I3)"
 		}
 	case CreateClaim:
-		if s.Claim != nil || !s.Bound() || s.Leaf == nil {
+		if s.LeafClaim != nil || !s.BoundToRoot() || s.Leaf == nil {
 			return "a leaf claim is created although its volume does not exist (I3)"
 		}
 	case Secure, SetRetain, Stamp:
-		if !s.Stamped && !s.Held() && s.Holder == nil {
+		if !s.LeafStamped && !s.HeldByLeafClaim() && s.Holder == nil {
 			return "a write to a leaf PV is planned that package guarded would reject as foreign (I4)"
 		}
-		if desired.KeptLeaf(s) == nil && desired.StampedLeaf(s) == nil && desired.RetainedLeaf(s) == nil {
+		if desired.SecuredLeafVolume(s) == nil && desired.StampedLeafVolume(s) == nil && desired.RetainedLeafVolume(s) == nil {
 			return "a leaf PV is written although it is up to date (I5)"
 		}
 	case UpdateHost:
-		if desired.CurrentHost(s) == nil {
+		if desired.CurrentHostVolume(s) == nil {
 			return "a host PV is written although it is up to date (I5)"
 		}
 	default: // neither destroys nor creates anything
 	}
-	settled := s.Bound() && s.Held() && s.PlacedIn() == member.ClusterID && s.Claim.Status.Phase == corev1.ClaimBound
+	settled := s.BoundToRoot() && s.HeldByLeafClaim() && s.PlacedClusterID() == member.ClusterID && s.LeafClaim.Status.Phase == corev1.ClaimBound
 	switch {
 	case p.Step != None && p.Owner == "":
 		return "no controller takes the step"
 	case p.Step == None && p.Owner == "" && p.Phase != Foreign:
 		return "no controller reports the state"
-	case p.Step == None && p.Report == nil && s.Bound() && s.Root.DeletionTimestamp == nil && !settled && !hostpv.Abandoned(s.Host) && !waits(s):
+	case p.Step == None && p.Report == nil && s.BoundToRoot() && s.Root.DeletionTimestamp == nil && !settled && !hostpv.IsAbandonedVolume(s.Host) && !waits(s):
 		return "a bound claim has no volume in the member, and no controller reports it (I6)"
 	}
 	return ""
@@ -388,15 +388,15 @@ func wrong(s *volume.Observed, p Plan) string {
 // waits reports whether Kubernetes is about to change a bound claim's counterpart.
 func waits(s *volume.Observed) bool {
 	switch {
-	case hostpv.Ended(s.Host):
+	case hostpv.IsReleasedOrFailed(s.Host):
 		return true // the host's PV controller reports the claim as lost, or binds it again
-	case s.Claim == nil:
+	case s.LeafClaim == nil:
 		return false
-	case deleting(s.Claim), s.Claim.Spec.VolumeName == "" && s.Leaf != nil && hostpv.PointsAt(s.Leaf, s.Claim):
+	case isTerminating(s.LeafClaim), s.LeafClaim.Spec.VolumeName == "" && s.Leaf != nil && hostpv.ClaimRefNamesClaim(s.Leaf, s.LeafClaim):
 		return true
 	}
 	// The member's PV controller is about to bind the claim and the PV.
-	return s.Claimed() && s.Leaf != nil && (s.Leaf.Spec.ClaimRef == nil || s.Held())
+	return s.NamedByLeafClaim() && s.Leaf != nil && (s.Leaf.Spec.ClaimRef == nil || s.HeldByLeafClaim())
 }
 
 // For every combination of objects, the plan for a volume destroys nothing without a reason, and
@@ -436,7 +436,7 @@ func TestEveryCombination(t *testing.T) {
 				s := combination(roots[next(len(roots))], host, earlier, claims[next(len(claims))], leaf, restore(next(int(restores))))
 				s = withSource(s, sourced)
 				seen.Add(1)
-				p := Next(s)
+				p := NextPlan(s)
 				counted[p.Step]++
 				if why := wrong(s, p); why != "" && failures.Add(1) <= 20 {
 					t.Errorf("combination %d: %s: %s %s by %s: %s", n, why, p.Phase, p.Step, p.Owner, describe(s))
@@ -465,7 +465,7 @@ func TestEveryUnmirrored(t *testing.T) {
 			for _, leaf := range leaves() {
 				for restored := range restores {
 					s := combination(root, nil, false, claim, leaf, restored)
-					p := Next(s)
+					p := NextPlan(s)
 					steps[p.Step]++
 					if why := wrong(s, p); why != "" {
 						t.Fatalf("%s: %s %s by %s: %s", why, p.Phase, p.Step, p.Owner, describe(s))
@@ -482,25 +482,25 @@ func TestEveryUnmirrored(t *testing.T) {
 }
 
 func describe(s *volume.Observed) string {
-	text := fmt.Sprintf("member restored %t, root lost %t, last claim lost %t", s.Restored, s.RootLost, s.LastClaimLost)
+	text := fmt.Sprintf("member restored %t, root lost %t, last claim lost %t", s.MayBeRestored, s.RootMayBeLost, s.LastClaimMayBeLost)
 	if s.Root != nil {
-		text += fmt.Sprintf("; root names %q, placed %q, deleting %t", s.Root.Spec.VolumeName, s.PlacedIn(), deleting(s.Root))
+		text += fmt.Sprintf("; root names %q, placed %q, deleting %t", s.Root.Spec.VolumeName, s.PlacedClusterID(), isTerminating(s.Root))
 	}
 	if s.Host != nil {
 		text += fmt.Sprintf("; host PV %s %s claimRef %v finalizers %v deleting %t abandoned %t", s.Host.Status.Phase, s.Host.Spec.PersistentVolumeReclaimPolicy,
-			s.Host.Spec.ClaimRef, s.Host.Finalizers, deleting(s.Host), hostpv.Abandoned(s.Host))
+			s.Host.Spec.ClaimRef, s.Host.Finalizers, isTerminating(s.Host), hostpv.IsAbandonedVolume(s.Host))
 	}
-	if len(s.Earlier) > 0 {
-		text += fmt.Sprintf("; earlier host PV for %v", s.Earlier[0].Spec.ClaimRef)
+	if len(s.EarlierHosts) > 0 {
+		text += fmt.Sprintf("; earlier host PV for %v", s.EarlierHosts[0].Spec.ClaimRef)
 	}
-	for name, claim := range map[string]*corev1.PersistentVolumeClaim{"leaf claim": s.Claim, "holder": s.Holder} {
+	for name, claim := range map[string]*corev1.PersistentVolumeClaim{"leaf claim": s.LeafClaim, "holder": s.Holder} {
 		if claim != nil {
-			text += fmt.Sprintf("; %s names %q %s deleting %t", name, claim.Spec.VolumeName, claim.Status.Phase, deleting(claim))
+			text += fmt.Sprintf("; %s names %q %s deleting %t", name, claim.Spec.VolumeName, claim.Status.Phase, isTerminating(claim))
 		}
 	}
 	if s.Leaf != nil {
 		text += fmt.Sprintf("; leaf PV %s %s stamp %q own %q claimRef %v deleting %t", s.Leaf.Status.Phase, s.Leaf.Spec.PersistentVolumeReclaimPolicy,
-			s.Stamp.UID, s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy], s.Leaf.Spec.ClaimRef, deleting(s.Leaf))
+			s.Stamp.UID, s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy], s.Leaf.Spec.ClaimRef, isTerminating(s.Leaf))
 	}
 	return text
 }

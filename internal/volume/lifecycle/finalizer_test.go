@@ -29,8 +29,8 @@ func TestFinalizerOfImport(t *testing.T) {
 			host := recordedFor("recorded")
 			host.DeletionTimestamp, host.Status.Phase, host.Spec.ClaimRef = &deleted, test.phase, test.ref
 			s := &volume.Observed{Member: member, Name: leaf.Name, UID: leaf.UID, Host: host, Leaf: leaf}
-			s.Stamp, s.Stamped = mirror.OriginIn(member.HostID, leaf)
-			if p := Next(s); p.By(RootPV) != test.step {
+			s.Stamp, s.LeafStamped = mirror.LeafOriginFromHost(member.HostID, leaf)
+			if p := NextPlan(s); p.StepOwnedBy(RootPV) != test.step {
 				t.Errorf("%s: step %q by %s; want %q", p.Phase, p.Step, p.Owner, test.step)
 			}
 		})

@@ -70,28 +70,28 @@ type (
 	row     = states.Row[volume.Observed]
 )
 
-// table is the lifecycle of a claim and its volume. Next searches the parts and their sections in
+// lifecycleTable is the lifecycle of a claim and its volume. Next searches the parts and their sections in
 // order.
-var table = states.Table[volume.Observed]{
+var lifecycleTable = states.Table[volume.Observed]{
 	Parts: []states.Part[volume.Observed]{
-		{Title: "Mirror mode: a claim without a volume", Intro: "All rows: root_pvc observes the claim, which has no volume in this member.", Sections: claims, Implied: hasNoVolumeHere.Text()},
-		{Title: "Promise mode, until a disk exists", Sections: promises, Implied: hasNoVolumeHere.Text()},
-		{Title: "A volume, in both modes", Sections: volumes, Implied: hasNoVolumeHere.Text()},
+		{Title: "Mirror mode: a claim without a volume", Intro: "All rows: root_pvc observes the claim, which has no volume in this member.", Sections: claimSections, Implied: hasNoVolumeHere.Description()},
+		{Title: "Promise mode, until a disk exists", Sections: promiseSections, Implied: hasNoVolumeHere.Description()},
+		{Title: "A volume, in both modes", Sections: volumeSections, Implied: hasNoVolumeHere.Description()},
 	},
-	Steps: steps, Otherwise: Foreign,
+	Steps: stepActions, Otherwise: Foreign,
 }
 
-// Next returns the plan for a volume. It is pure.
-func Next(s *volume.Observed) Plan { return table.Next(s) }
+// NextPlan returns the plan for a volume. It is pure.
+func NextPlan(s *volume.Observed) Plan { return lifecycleTable.Next(s) }
 
-// NeedsOf returns what must be proven before a step.
-func NeedsOf(step Step) Needs { return table.NeedsOf(step) }
+// NeedsOfStep returns what must be proven before a step.
+func NeedsOfStep(step Step) Needs { return lifecycleTable.NeedsOfStep(step) }
 
-// ReasonsOf returns the reasons that a controller may report with a step.
-func ReasonsOf(step Step) []string { return table.ReasonsOf(step) }
+// ReasonsOfStep returns the reasons that a controller may report with a step.
+func ReasonsOfStep(step Step) []string { return lifecycleTable.ReasonsOfStep(step) }
 
-// StepsOf returns the steps of a controller.
-func StepsOf(owner Owner) []Step { return table.StepsOf(owner) }
+// StepsOfOwner returns the steps of a controller.
+func StepsOfOwner(owner Owner) []Step { return lifecycleTable.StepsOwnedBy(owner) }
 
-// Page returns the table in Markdown.
-func Page() string { return table.Page() }
+// MarkdownPage returns the table in Markdown.
+func MarkdownPage() string { return lifecycleTable.RenderMarkdown() }

@@ -28,7 +28,7 @@ func asking(name string) corev1.PersistentVolume {
 // wrongForImport returns what is wrong with a plan for a volume that is requested by host PVs of
 // admins, or "".
 func wrongForImport(s *volume.Observed, p Plan) string {
-	used := s.Leaf != nil && s.Leaf.Status.Phase == corev1.VolumeBound && !s.Held() && s.Holder == nil
+	used := s.Leaf != nil && s.Leaf.Status.Phase == corev1.VolumeBound && !s.HeldByLeafClaim() && s.Holder == nil
 	switch {
 	case p.Step == SetDelete, p.Step == DestroyUnmirrored && s.Leaf != nil && s.Leaf.Labels[v1alpha1.LabelHost] != "":
 		return "a volume is destroyed because an admin created a host PV for it (I2)"
@@ -38,7 +38,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 		return "no controller reports the state"
 	}
 	if p.Step != Import {
-		if s.BoundToImport() && !problem.Importable(s) && (p.Owner != RootPVC || p.Report == nil) {
+		if s.RootBoundToImport() && !problem.ImportAllowed(s) && (p.Owner != RootPVC || p.Report == nil) {
 			return "a claim is bound to a host PV that does not get a volume, and no controller reports it (I6)"
 		}
 		return ""
@@ -80,7 +80,7 @@ func TestEveryImport(t *testing.T) {
 						if root != nil && root.Spec.VolumeName == "asks" {
 							s = boundObservation(s, root, claim, leaf, host)
 						}
-						p := Next(s)
+						p := NextPlan(s)
 						counted[p.Step]++
 						seen++
 						if why := wrongForImport(s, p); why != "" && s.Host == nil {
@@ -101,7 +101,7 @@ func TestEveryImport(t *testing.T) {
 
 func recordedFor(name string) *corev1.PersistentVolume {
 	pv := asking(name)
-	return hostpv.Recorded(&pv, leafPV(), member)
+	return hostpv.RecordImport(&pv, leafPV(), member)
 }
 
 func rootOfImport(volume string) *corev1.PersistentVolumeClaim {
@@ -113,13 +113,13 @@ func rootOfImport(volume string) *corev1.PersistentVolumeClaim {
 
 // boundObservation returns root_pvc's observation of a claim that is bound to an admin's host PV.
 func boundObservation(s *volume.Observed, root, claim *corev1.PersistentVolumeClaim, leaf, host *corev1.PersistentVolume) *volume.Observed {
-	bound := &volume.Observed{Member: s.Member, Name: s.Name, UID: s.UID, Leaf: leaf, Stamp: s.Stamp, Stamped: s.Stamped, StampRoot: s.StampRoot, Imports: s.Imports, Taken: host, Root: root}
+	bound := &volume.Observed{Member: s.Member, Name: s.Name, UID: s.UID, Leaf: leaf, Stamp: s.Stamp, LeafStamped: s.LeafStamped, StampRoot: s.StampRoot, Imports: s.Imports, TakingHost: host, Root: root}
 	if claim != nil {
-		origin, _ := mirror.OriginIn(member.HostID, claim)
+		origin, _ := mirror.LeafOriginFromHost(member.HostID, claim)
 		switch {
 		case origin.UID == root.UID:
-			bound.Claim, bound.Origin = claim, origin
-		case hostpv.HeldBy(leaf, claim) && claim.Spec.VolumeName == s.Name:
+			bound.LeafClaim, bound.Origin = claim, origin
+		case hostpv.ClaimRefHasUIDOf(leaf, claim) && claim.Spec.VolumeName == s.Name:
 			bound.Holder, bound.HolderOrigin = claim, origin
 		}
 	}
@@ -199,8 +199,8 @@ func TestImports(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: test.leaf, Imports: []corev1.PersistentVolume{test.asks}}
-			p, reason := Next(s), ""
-			if refusal := problem.ReportUnimportable(s); refusal != nil {
+			p, reason := NextPlan(s), ""
+			if refusal := problem.ReportImportRefused(s); refusal != nil {
 				reason = refusal.Reason
 				for _, part := range append(parts[name], member.Registration) {
 					if !strings.Contains(refusal.Message, part) {
@@ -208,18 +208,18 @@ func TestImports(t *testing.T) {
 					}
 				}
 			}
-			if reason != test.reason || (p.By(LeafPV) == Import) != (test.reason == "") {
+			if reason != test.reason || (p.StepOwnedBy(LeafPV) == Import) != (test.reason == "") {
 				t.Errorf("refused because of %q, with step %q; want %q", reason, p.Step, test.reason)
 			}
 			if test.reason == "" {
-				s.Earlier = []corev1.PersistentVolume{*recordedFor("earlier")}
-				if p := Next(s); p.By(LeafPV) == Import {
+				s.EarlierHosts = []corev1.PersistentVolume{*recordedFor("earlier")}
+				if p := NextPlan(s); p.StepOwnedBy(LeafPV) == Import {
 					t.Error("recorded although a host PV represents an earlier volume with that name")
 				}
-				s.Earlier = nil
+				s.EarlierHosts = nil
 			}
 			s.Root = rootOfImport("asks")
-			if p := Next(s); test.reason != "" && (p.Owner != RootPVC || p.Report == nil || p.Report.Reason != test.reason) {
+			if p := NextPlan(s); test.reason != "" && (p.Owner != RootPVC || p.Report == nil || p.Report.Reason != test.reason) {
 				t.Errorf("the plan for the claim that is bound to the host PV is %+v, want root_pvc to report %s", p, test.reason)
 			}
 		})

@@ -3,7 +3,7 @@ package lifecycle
 import "testing"
 
 func TestTable(t *testing.T) {
-	for _, problem := range table.Problems() {
+	for _, problem := range lifecycleTable.FindProblems() {
 		t.Error(problem)
 	}
 }

@@ -29,36 +29,36 @@ import (
 // claim without a volume if this member is selected, and for a promise that it must fulfill.
 func (o Observer) observeAttempt(ctx context.Context, s *volume.Observed, root *corev1.PersistentVolumeClaim) error {
 	ofPromise := s.Promise != nil
-	if !s.Alone() || s.Claim != nil && s.Claim.Spec.VolumeName != "" ||
-		!ofPromise && (root.Spec.VolumeName != "" || !s.Selected()) {
+	if !s.ClaimWithoutVolume() || s.LeafClaim != nil && s.LeafClaim.Spec.VolumeName != "" ||
+		!ofPromise && (root.Spec.VolumeName != "" || !s.MemberSelected()) {
 		return nil
 	}
 	attempt := &s.Placement.Attempt
-	own := leafClaim{s.Claim, s.Placement.LeafClass}
-	if s.Claim != nil {
-		events, err := index.EventsOf(ctx, o.Cache, s.Claim.Namespace, s.Claim.UID)
+	own := classedClaim{s.LeafClaim, s.Placement.LeafClass}
+	if s.LeafClaim != nil {
+		events, err := index.LeafEventsOf(ctx, o.Cache, s.LeafClaim.Namespace, s.LeafClaim.UID)
 		if err != nil {
 			return err
 		}
-		attempt.Provisioning = report.ProvisioningProblem(s.Claim, events, o.Member)
+		attempt.ProvisioningProblem = report.ProvisioningProblem(s.LeafClaim, events, o.Member)
 		if !own.waitsForNode() {
-			attempt.Silent, attempt.SilentIn = report.Silence(s.Claim, events, o.Member, o.SilentAfter, o.Now())
+			attempt.SilenceProblem, attempt.CheckSilenceIn = report.ProvisioningSilence(s.LeafClaim, events, o.Member, o.SilentAfter, o.Now())
 		}
 	}
-	pods := slices.Clone(s.Placement.Pods)
+	pods := slices.Clone(s.Placement.PromisePods)
 	if !ofPromise {
 		var err error
 		if pods, err = index.PodsOfClaim(ctx, o.Host, client.ObjectKeyFromObject(root)); err != nil {
 			return err
 		}
-		attempt.Unconsumed = own.unconsumed(pods)
+		attempt.LacksConsumer = own.lacksConsumer(pods)
 	}
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for i := range pods {
-		if podstatus.Finished(&pods[i]) || pods[i].DeletionTimestamp != nil {
+		if podstatus.IsPodFinished(&pods[i]) || pods[i].DeletionTimestamp != nil {
 			continue
 		}
-		consumer, err := o.consumer(ctx, s, &pods[i])
+		consumer, err := o.observeConsumer(ctx, s, &pods[i])
 		if err != nil {
 			return err
 		}
@@ -67,117 +67,117 @@ func (o Observer) observeAttempt(ctx context.Context, s *volume.Observed, root *
 	return nil
 }
 
-// ToPlace reports whether the host's scheduler may still place a Pod. Its leaf Pod is then the consumer
+// SchedulerMayPlace reports whether the host's scheduler may still place a Pod. Its leaf Pod is then the consumer
 // for which the member's class waits.
-func ToPlace(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && !podstatus.Finished(pod) && pod.DeletionTimestamp == nil
+func SchedulerMayPlace(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && !podstatus.IsPodFinished(pod) && pod.DeletionTimestamp == nil
 }
 
-// unconsumed reports whether the claim waits for a consumer, and none of its root's Pods will become one.
-func (c leafClaim) unconsumed(pods []corev1.Pod) bool {
-	return c.claim != nil && c.waitsForNode() && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return ToPlace(&pod) })
+// lacksConsumer reports whether the claim waits for a consumer, and none of its root's Pods will become one.
+func (c classedClaim) lacksConsumer(pods []corev1.Pod) bool {
+	return c.claim != nil && c.waitsForNode() && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return SchedulerMayPlace(&pod) })
 }
 
-func (o Observer) consumer(ctx context.Context, s *volume.Observed, pod *corev1.Pod) (volume.Consumer, error) {
+func (o Observer) observeConsumer(ctx context.Context, s *volume.Observed, pod *corev1.Pod) (volume.Consumer, error) {
 	c := volume.Consumer{Name: pod.Name}
-	leaf, origin, err := index.Leaf[corev1.Pod](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(pod))
+	leaf, origin, err := index.FindStamped[corev1.Pod](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(pod))
 	if err != nil {
 		return c, err
 	}
 	if leaf != nil && origin.UID != pod.UID {
 		leaf = nil
 	}
-	var others []leafClaim
-	if c.Here, err = o.here(ctx, pod); err != nil {
+	var others []classedClaim
+	if c.AboutToBindHere, err = o.aboutToBindHere(ctx, pod); err != nil {
 		return c, err
 	}
-	for _, name := range podspec.ClaimNames(pod) {
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+	for _, name := range podspec.ClaimNamesOfPod(pod) {
+		claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, o.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 		if err != nil {
 			return c, err
 		}
 		if s.Promise == nil && claim != nil && claim.Spec.VolumeName != "" {
-			c.Bound = name
+			c.OtherBoundClaim = name
 		}
 		if claim == nil || claim.UID == s.Root.UID {
 			continue
 		}
-		if o.apart(claim) {
-			c.Apart = name
+		if o.sourceElsewhere(claim) {
+			c.OtherApartClaim = name
 		}
-		other, err := o.leafClaim(ctx, claim)
+		other, err := o.readLeafClaim(ctx, claim)
 		if err != nil {
 			return c, err
 		}
 		others = append(others, other)
 	}
-	if own := (leafClaim{s.Claim, s.Placement.LeafClass}); own.claim == nil || own.waitsForNode() {
-		c.Problem = ofThisClaim(report.ConsumerProblem(pod, leaf, o.Member), others)
-		o.awaitScheduler(&s.Placement.Attempt, leaf)
+	if own := (classedClaim{s.LeafClaim, s.Placement.LeafClass}); own.claim == nil || own.waitsForNode() {
+		c.Problem = problemOfThisClaim(report.ConsumerProblem(pod, leaf, o.Member), others)
+		o.recordSilentScheduler(&s.Placement.Attempt, leaf)
 	}
 	return c, nil
 }
 
-// awaitScheduler records whether the member's scheduler has processed a consumer's leaf Pod.
-func (o Observer) awaitScheduler(attempt *volume.Attempt, leaf *corev1.Pod) {
-	silent, in := report.SilentScheduler(leaf, o.Member, o.SilentAfter, o.Now())
-	attempt.Silent = cmp.Or(attempt.Silent, silent)
-	attempt.SilentIn = route.Sooner(attempt.SilentIn, in)
+// recordSilentScheduler records whether the member's scheduler has processed a consumer's leaf Pod.
+func (o Observer) recordSilentScheduler(attempt *volume.Attempt, leaf *corev1.Pod) {
+	silent, in := report.SchedulerSilence(leaf, o.Member, o.SilentAfter, o.Now())
+	attempt.SilenceProblem = cmp.Or(attempt.SilenceProblem, silent)
+	attempt.CheckSilenceIn = route.SoonerDelay(attempt.CheckSilenceIn, in)
 }
 
-// apart reports whether an unbound claim must not be created here, because its data source is in
+// sourceElsewhere reports whether an unbound claim must not be created here, because its data source is in
 // another member, or the source's location is not recorded yet.
-func (o Observer) apart(claim *corev1.PersistentVolumeClaim) bool {
-	source, has := datasource.Of(claim)
-	if !has || !source.Placed() || claim.Spec.VolumeName != "" {
+func (o Observer) sourceElsewhere(claim *corev1.PersistentVolumeClaim) bool {
+	source, has := datasource.DataSourceOf(claim)
+	if !has || !source.IsInOneMember() || claim.Spec.VolumeName != "" {
 		return false
 	}
-	record, recorded := datasource.RecordOf(claim)
+	record, recorded := datasource.DataSourceRecordOf(claim)
 	return !recorded || record.ClusterID != o.ClusterID
 }
 
-// leafClaim is a claim in the member and its class there; either may be nil.
-type leafClaim struct {
+// classedClaim is a claim in the member and its class there; either may be nil.
+type classedClaim struct {
 	claim *corev1.PersistentVolumeClaim
 	class *storagev1.StorageClass
 }
 
-// leafClaim reads the leaf claim of a root.
-func (o Observer) leafClaim(ctx context.Context, root *corev1.PersistentVolumeClaim) (leafClaim, error) {
-	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(root))
+// readLeafClaim reads the leaf claim of a root.
+func (o Observer) readLeafClaim(ctx context.Context, root *corev1.PersistentVolumeClaim) (classedClaim, error) {
+	leaf, origin, err := index.FindStamped[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(root))
 	if err != nil || leaf == nil || origin.UID != root.UID {
-		return leafClaim{}, err
+		return classedClaim{}, err
 	}
-	class, err := index.Find[storagev1.StorageClass](ctx, o.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
-	return leafClaim{leaf, class}, err
+	class, err := index.FindObject[storagev1.StorageClass](ctx, o.Cache, index.ClusterScopedKey(ptr.Deref(leaf.Spec.StorageClassName, "")))
+	return classedClaim{leaf, class}, err
 }
 
-// ofThisClaim returns a consumer's problem, unless the reason may be that another claim of the
+// problemOfThisClaim returns a consumer's problem, unless the reason may be that another claim of the
 // Pod is still being provisioned. The member's scheduler finds no node for a Pod until its
 // claims of Immediate classes are bound.
-func ofThisClaim(problem *mirror.Refusal, others []leafClaim) *mirror.Refusal {
-	if problem != nil && problem.Reason == v1alpha1.ReasonPodUnschedulable && slices.ContainsFunc(others, leafClaim.provisioning) {
+func problemOfThisClaim(problem *mirror.Refusal, others []classedClaim) *mirror.Refusal {
+	if problem != nil && problem.Reason == v1alpha1.ReasonPodUnschedulable && slices.ContainsFunc(others, classedClaim.waitsForProvisioner) {
 		return nil
 	}
 	return problem
 }
 
-// provisioning reports whether a claim waits for the provisioner: it is not bound, and does not
+// waitsForProvisioner reports whether a claim waits for the provisioner: it is not bound, and does not
 // wait for a node.
-func (c leafClaim) provisioning() bool {
+func (c classedClaim) waitsForProvisioner() bool {
 	return c.claim != nil && c.claim.Spec.VolumeName == "" && !c.waitsForNode()
 }
 
-func (c leafClaim) waitsForNode() bool {
+func (c classedClaim) waitsForNode() bool {
 	return c.claim.Annotations[route.AnnSelectedNode] == "" && c.class != nil && hostclass.WaitsForConsumer(c.class)
 }
 
-// here reports whether the host's scheduler is about to bind a Pod to this member's node. If the
+// aboutToBindHere reports whether the host's scheduler is about to bind a Pod to this member's node. If the
 // scheduler does not set the nominated node, here reports whether the Pod fits this node.
-func (o Observer) here(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if o.NominatedNode {
+func (o Observer) aboutToBindHere(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if o.SchedulerNominates {
 		return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == o.NodeName, nil
 	}
-	node, err := index.Find[corev1.Node](ctx, o.Host, index.Named(o.NodeName))
-	return node != nil && pod.Spec.NodeName == "" && placement.Schedulable(pod, node), err
+	node, err := index.FindObject[corev1.Node](ctx, o.Host, index.ClusterScopedKey(o.NodeName))
+	return node != nil && pod.Spec.NodeName == "" && placement.SchedulableOnNode(pod, node), err
 }

@@ -14,12 +14,12 @@ import (
 
 // A Pod's problem is also its claim's problem, unless another claim of the Pod causes it.
 func TestOfThisClaim(t *testing.T) {
-	leaf := func(mode storagev1.VolumeBindingMode, change ...func(*corev1.PersistentVolumeClaim)) leafClaim {
+	leaf := func(mode storagev1.VolumeBindingMode, change ...func(*corev1.PersistentVolumeClaim)) classedClaim {
 		claim := &corev1.PersistentVolumeClaim{}
 		for _, c := range change {
 			c(claim)
 		}
-		return leafClaim{claim, &storagev1.StorageClass{VolumeBindingMode: &mode}}
+		return classedClaim{claim, &storagev1.StorageClass{VolumeBindingMode: &mode}}
 	}
 	isBound := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }
 	hasNode := func(c *corev1.PersistentVolumeClaim) {
@@ -30,21 +30,21 @@ func TestOfThisClaim(t *testing.T) {
 	unschedulable := &mirror.Refusal{Reason: v1alpha1.ReasonPodUnschedulable, Message: "member cluster38 has no node for Pod web: no"}
 	for name, tc := range map[string]struct {
 		problem *mirror.Refusal
-		others  []leafClaim
+		others  []classedClaim
 		want    *mirror.Refusal
 	}{
-		"the Pod has no problem":                           {nil, []leafClaim{leaf(late)}, nil},
+		"the Pod has no problem":                           {nil, []classedClaim{leaf(late)}, nil},
 		"the Pod has no other claim":                       {unschedulable, nil, unschedulable},
-		"the other claim is not in the member":             {unschedulable, []leafClaim{{}}, unschedulable},
-		"the other claim also waits for a node":            {unschedulable, []leafClaim{leaf(late)}, unschedulable},
-		"the other claim is being provisioned immediately": {unschedulable, []leafClaim{leaf(late), leaf(immediate)}, nil},
-		"the other claim is being provisioned on its node": {unschedulable, []leafClaim{leaf(late, hasNode)}, nil},
-		"the other claim's class does not exist":           {unschedulable, []leafClaim{{claim: leaf(late).claim}}, nil},
-		"the other claim is bound":                         {unschedulable, []leafClaim{leaf(immediate, isBound)}, unschedulable},
-		"the member rejects the Pod":                       {refused, []leafClaim{leaf(immediate)}, refused},
+		"the other claim is not in the member":             {unschedulable, []classedClaim{{}}, unschedulable},
+		"the other claim also waits for a node":            {unschedulable, []classedClaim{leaf(late)}, unschedulable},
+		"the other claim is being provisioned immediately": {unschedulable, []classedClaim{leaf(late), leaf(immediate)}, nil},
+		"the other claim is being provisioned on its node": {unschedulable, []classedClaim{leaf(late, hasNode)}, nil},
+		"the other claim's class does not exist":           {unschedulable, []classedClaim{{claim: leaf(late).claim}}, nil},
+		"the other claim is bound":                         {unschedulable, []classedClaim{leaf(immediate, isBound)}, unschedulable},
+		"the member rejects the Pod":                       {refused, []classedClaim{leaf(immediate)}, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ofThisClaim(tc.problem, tc.others)); diff != "" {
+			if diff := cmp.Diff(tc.want, problemOfThisClaim(tc.problem, tc.others)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -31,10 +31,10 @@ type Claim struct {
 	observedRoot *volume.Observed
 }
 
-// Reports reports whether the member owns the root's Placed condition. If the claim is unbound,
+// PlacedConditionOwnedBy reports whether the member owns the root's Placed condition. If the claim is unbound,
 // the owner is the member that the scheduler selected; otherwise, it is the member in which the
 // claim is placed. Two owners would overwrite each other forever (I5).
-func (c *Claim) Reports(m mirror.Member) bool {
+func (c *Claim) PlacedConditionOwnedBy(m mirror.Member) bool {
 	if c.Root == nil {
 		return false
 	}
@@ -50,47 +50,47 @@ func (c *Claim) Reports(m mirror.Member) bool {
 			s = c.observedRoot
 		}
 		p := s.Placement
-		return p.Asked != nil && len(p.Rivals) == 0 || s.BoundToImport() || c.reportedBy(m) || p.Diverted != nil || keepsMirror(s) ||
-			s.Promise != nil && (hostpv.PromiseReleasedBy(s.Promise, m.ClusterID) || c.copiesHere(m))
+		return p.RequestedVolume != nil && len(p.RivalMembers) == 0 || s.RootBoundToImport() || c.placedConditionSetBy(m) || p.Diverted != nil || keepsMirror(s) ||
+			s.Promise != nil && (hostpv.IsPromiseReleasedFrom(s.Promise, m.ClusterID) || c.sourceRecordedIn(m))
 	}
 	return true // no member has the claim, so each removes its report
 }
 
-// reportedBy reports whether the member set the root's Placed condition. It must remove the condition
+// placedConditionSetBy reports whether the member set the root's Placed condition. It must remove the condition
 // when it no longer has the volume that the claim requests.
-func (c *Claim) reportedBy(m mirror.Member) bool {
-	return mirror.ReporterOf(c.Root).ClusterID == m.ClusterID && report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced) != nil
+func (c *Claim) placedConditionSetBy(m mirror.Member) bool {
+	return mirror.ReporterOfRoot(c.Root).ClusterID == m.ClusterID && report.ClaimConditionProblem(c.Root, v1alpha1.ClaimPlaced) != nil
 }
 
 // keepsMirror reports whether the member has the root's leaf claim, and the root names the host PV that
 // represents, or will represent, its volume.
 func keepsMirror(s *volume.Observed) bool {
-	return s.Alone() && s.Claim != nil && s.Promise == nil && !s.Placement.BoundAway && s.NamesMirror()
+	return s.ClaimWithoutVolume() && s.LeafClaim != nil && s.Promise == nil && !s.Placement.BoundOutsideMember && s.NamesMirrorOfLeaf()
 }
 
-// copiesHere reports whether the member had the root's data source when the promise was created.
+// sourceRecordedIn reports whether the member had the root's data source when the promise was created.
 // No other member may fulfill that promise.
-func (c *Claim) copiesHere(m mirror.Member) bool {
-	record, recorded := datasource.RecordOf(c.Root)
-	return recorded && datasource.Has(c.Root) && record.ClusterID == m.ClusterID
+func (c *Claim) sourceRecordedIn(m mirror.Member) bool {
+	record, recorded := datasource.DataSourceRecordOf(c.Root)
+	return recorded && datasource.HasDataSource(c.Root) && record.ClusterID == m.ClusterID
 }
 
-// OfClaim observes a claim by the name that root and leaf share: this member's volume that the root is bound
+// ObserveClaim observes a claim by the name that root and leaf share: this member's volume that the root is bound
 // to or, if there is none, the root itself. If the leaf claim belongs to an earlier root, it observes the
 // volume of that leaf claim instead, unless the volume belongs to another claim by now.
-func (o Observer) OfClaim(ctx context.Context, key types.NamespacedName) (c Claim, err error) {
-	if c.Root, err = index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, key); err != nil {
+func (o Observer) ObserveClaim(ctx context.Context, key types.NamespacedName) (c Claim, err error) {
+	if c.Root, err = index.FindObject[corev1.PersistentVolumeClaim](ctx, o.Host, key); err != nil {
 		return c, err
 	}
-	if c.Leaf, c.Origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key); err != nil {
+	if c.Leaf, c.Origin, err = index.FindStamped[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key); err != nil {
 		return c, err
 	}
 	if c.Leaf != nil && (c.Root == nil || c.Origin.UID != c.Root.UID) {
-		if c.Observed, err = o.ofStale(ctx, c); err != nil {
+		if c.Observed, err = o.observeStaleClaim(ctx, c); err != nil {
 			return c, err
 		}
-		if isSame(c.Leaf, c.Observed.Claim) {
-			c.refresh()
+		if isSame(c.Leaf, c.Observed.LeafClaim) {
+			c.refreshFromObserved()
 			return c, nil
 		}
 		stale := c
@@ -102,57 +102,57 @@ func (o Observer) OfClaim(ctx context.Context, key types.NamespacedName) (c Clai
 	if c.Observed, err = o.ofRoot(ctx, c); err != nil {
 		return c, err
 	}
-	c.refresh()
+	c.refreshFromObserved()
 	if c.Stale != nil {
 		c.Stale.Root, c.Stale.observedRoot = c.Root, c.Observed
 	}
 	return c, nil
 }
 
-// refresh takes the root and the leaf claim from the observation, because it was read later.
-func (c *Claim) refresh() {
+// refreshFromObserved takes the root and the leaf claim from the observation, because it was read later.
+func (c *Claim) refreshFromObserved() {
 	if c.Observed.Root != nil {
 		c.Root = c.Observed.Root
 	}
-	if c.Observed.Claim != nil {
-		c.Leaf, c.Origin = c.Observed.Claim, c.Observed.Origin
+	if c.Observed.LeafClaim != nil {
+		c.Leaf, c.Origin = c.Observed.LeafClaim, c.Observed.Origin
 	}
 }
 
-// ofStale observes the volume that the leaf claim of an earlier root names.
-func (o Observer) ofStale(ctx context.Context, c Claim) (*volume.Observed, error) {
+// observeStaleClaim observes the volume that the leaf claim of an earlier root names.
+func (o Observer) observeStaleClaim(ctx context.Context, c Claim) (*volume.Observed, error) {
 	s := &volume.Observed{Name: c.Leaf.Spec.VolumeName, Successor: c.Root}
 	if s.Name == "" {
-		s.Claim, s.Origin = c.Leaf, c.Origin
+		s.LeafClaim, s.Origin = c.Leaf, c.Origin
 		return s, o.complete(ctx, s)
 	}
-	return s, o.observeVolume(ctx, s, c.Leaf)
+	return s, o.observeBoundVolume(ctx, s, c.Leaf)
 }
 
 // ofRoot observes this member's volume that a root is bound to or, if there is none, the root and its leaf
 // claim.
 func (o Observer) ofRoot(ctx context.Context, c Claim) (*volume.Observed, error) {
-	s := &volume.Observed{Root: c.Root, Claim: c.Leaf, Origin: c.Origin}
+	s := &volume.Observed{Root: c.Root, LeafClaim: c.Leaf, Origin: c.Origin}
 	if c.Stale != nil {
 		s.NameOccupiedBy = c.Stale.Leaf
 	}
 	if c.Root.Spec.VolumeName == "" {
 		return s, o.complete(ctx, s)
 	}
-	host, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(c.Root.Spec.VolumeName))
+	host, err := index.FindObject[corev1.PersistentVolume](ctx, o.Host, index.ClusterScopedKey(c.Root.Spec.VolumeName))
 	if err != nil {
 		return nil, err
 	}
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != c.Root.UID {
 		return s, o.complete(ctx, s)
 	}
-	if name, asks := hostpv.ImportOfIn(host, o.ClusterID); asks {
+	if name, asks := hostpv.RequestedImportIn(host, o.ClusterID); asks {
 		s.Name = name
 		return s, o.observeRequested(ctx, s)
 	}
-	if cluster, name, uid, ours := hostpv.LeafOf(host); ours && cluster == o.ClusterID {
+	if cluster, name, uid, ours := hostpv.LeafOfHostVolume(host); ours && cluster == o.ClusterID {
 		s.Name, s.UID, s.Host = name, uid, host
-		return s, o.observeVolume(ctx, s, nil)
+		return s, o.observeBoundVolume(ctx, s, nil)
 	}
 	return s, o.complete(ctx, s)
 }

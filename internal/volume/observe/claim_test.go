@@ -35,11 +35,11 @@ func TestReportsOnRequestedVolumes(t *testing.T) {
 				metav1.SetMetaDataAnnotation(&root.ObjectMeta, v1alpha1.AnnotationReportedBy, tc.reportedBy)
 				root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse}}
 			}
-			c := Claim{Root: root, Observed: &volume.Observed{Placement: &volume.Placement{Rivals: tc.rivals}}}
+			c := Claim{Root: root, Observed: &volume.Observed{Placement: &volume.Placement{RivalMembers: tc.rivals}}}
 			if tc.asked {
-				c.Observed.Placement.Asked = &corev1.PersistentVolume{}
+				c.Observed.Placement.RequestedVolume = &corev1.PersistentVolume{}
 			}
-			if got := c.Reports(here); got != tc.want {
+			if got := c.PlacedConditionOwnedBy(here); got != tc.want {
 				t.Errorf("Reports returned %t", got)
 			}
 		})
@@ -57,7 +57,7 @@ func TestDiverted(t *testing.T) {
 		return pv
 	}
 	host := func(of types.UID, ref *corev1.ObjectReference) corev1.PersistentVolume {
-		pv := hostpv.Mirror(leaf(of), root, corev1.PersistentVolumeReclaimRetain, here)
+		pv := hostpv.TranslateVolume(leaf(of), root, corev1.PersistentVolumeReclaimRetain, here)
 		pv.Spec.ClaimRef = ref
 		return *pv
 	}
@@ -74,7 +74,7 @@ func TestDiverted(t *testing.T) {
 		"an earlier volume with the name, of another claim": {host("earlier", other), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := diverted([]corev1.PersistentVolume{tc.host}, leaf("leaf"), root) != nil; got != tc.want {
+			if got := findDivertedVolume([]corev1.PersistentVolume{tc.host}, leaf("leaf"), root) != nil; got != tc.want {
 				t.Errorf("diverted: %t", got)
 			}
 		})
@@ -95,16 +95,16 @@ func TestReportsOnUnplacedClaims(t *testing.T) {
 		"no leaf claim":                        {named: "pv-1"},
 		"the leaf claim has the volume":        {named: "pv-1", leaf: leaf, want: true},
 		"the leaf claim has another volume":    {named: "pv-2", leaf: leaf},
-		"the claim is bound in another member": {named: "pv-1", leaf: leaf, places: volume.Placement{BoundAway: true}},
+		"the claim is bound in another member": {named: "pv-1", leaf: leaf, places: volume.Placement{BoundOutsideMember: true}},
 		"the claim is bound to a promise":      {named: "pv-1", leaf: leaf, observed: volume.Observed{Promise: &corev1.PersistentVolume{}}},
 		"the host PV's claimRef names another": {named: "pv-1", places: volume.Placement{Diverted: &corev1.PersistentVolume{}}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: tc.named}}
 			s := tc.observed
-			s.Member, s.Root, s.Claim, s.Placement = here, root, tc.leaf, &tc.places
+			s.Member, s.Root, s.LeafClaim, s.Placement = here, root, tc.leaf, &tc.places
 			c := Claim{Root: root, Leaf: tc.leaf, Observed: &s}
-			if got := c.Reports(here); got != tc.want {
+			if got := c.PlacedConditionOwnedBy(here); got != tc.want {
 				t.Errorf("Reports returned %t", got)
 			}
 		})

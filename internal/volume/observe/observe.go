@@ -29,9 +29,9 @@ import (
 type Options struct {
 	// Orphans contains the orphans of other members.
 	Orphans *account.OrphanTracker
-	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
+	// SchedulerNominates reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod.
-	NominatedNode bool
+	SchedulerNominates bool
 	// SilentAfter is how long a member's programs may take to respond before this is reported.
 	SilentAfter time.Duration
 	// UnusedPromises records since when no Pod uses a promise.
@@ -47,36 +47,36 @@ type Observer struct {
 	Rules placement.Rules
 	// HostSnapshots reports whether the host serves snapshots. LeafSnapshots reads the member's
 	// snapshots. If it is nil, SnapshotProblem is the reason.
-	HostSnapshots   index.Served
+	HostSnapshots   index.ServesSnapshots
 	LeafSnapshots   client.Reader
 	SnapshotProblem *mirror.Refusal
-	// HostRestored is the time of the host's last restore, according to this member. HostUnconfirmed
+	// HostRestored is the time of the host's last restore, according to this member. HostRestoreUnconfirmed
 	// means that no admin has confirmed this restore yet.
 	HostRestored    time.Time
-	HostUnconfirmed bool
+	HostRestoreUnconfirmed bool
 	// Now returns the time by the member's clock, which the times of its objects come from. HostNow returns
 	// the time by this process's clock.
 	Now, HostNow func() time.Time
-	// Rejected returns why the member rejects the creation of a root's namespace, or nil.
-	Rejected func(root *corev1.PersistentVolumeClaim) *mirror.Refusal
+	// NamespaceRejection returns why the member rejects the creation of a root's namespace, or nil.
+	NamespaceRejection func(root *corev1.PersistentVolumeClaim) *mirror.Refusal
 }
 
 // For returns the observer of a member's link, with what the link knows now.
 func For(link *member.Link, options Options) Observer {
-	restores := link.LastRestores()
+	restores := link.LastRestoreTimes()
 	o := Observer{
-		Prover: link.Proof(), Options: options, Rules: link.Rules,
-		HostSnapshots: link.HostSnapshots.Check, LeafSnapshots: link.LeafSnapshots(),
-		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed,
+		Prover: link.NewProver(), Options: options, Rules: link.Rules,
+		HostSnapshots: link.HostSnapshots.CheckServed, LeafSnapshots: link.LeafSnapshotCache(),
+		HostRestored: restores.Host, HostRestoreUnconfirmed: restores.HostUnconfirmed,
 		HostNow:  func() time.Time { return link.Clock.Now() },
-		Rejected: func(root *corev1.PersistentVolumeClaim) *mirror.Refusal { return rejectionOf(link, root) },
+		NamespaceRejection: func(root *corev1.PersistentVolumeClaim) *mirror.Refusal { return rejectionOf(link, root) },
 	}
 	o.Now = o.HostNow
 	if link.Credentials != nil {
 		o.Now = link.Credentials.Now
 	}
 	if link.Snapshots != nil {
-		o.SnapshotProblem, _ = link.Snapshots.Problem()
+		o.SnapshotProblem, _ = link.Snapshots.ReadProblem()
 	}
 	return o
 }
@@ -85,49 +85,49 @@ func For(link *member.Link, options Options) Observer {
 // the last report stands until leaf_namespace has tried again. Otherwise, each new link would restart
 // the placement timeout.
 func rejectionOf(link *member.Link, root *corev1.PersistentVolumeClaim) *mirror.Refusal {
-	if link.Rejections.Attempted(root.Namespace) || mirror.ReporterOf(root).ClusterID != link.ClusterID {
-		return link.Rejections.Of(root.Namespace)
+	if link.NamespaceRejections.Attempted(root.Namespace) || mirror.ReporterOfRoot(root).ClusterID != link.ClusterID {
+		return link.NamespaceRejections.RejectionOf(root.Namespace)
 	}
-	if last := report.ClaimProblem(root, v1alpha1.ClaimPlaced); last != nil && last.Reason == v1alpha1.ReasonNamespaceRefused {
-		return report.Own(last)
+	if last := report.ClaimConditionProblem(root, v1alpha1.ClaimPlaced); last != nil && last.Reason == v1alpha1.ReasonNamespaceRefused {
+		return report.OwnProblem(last)
 	}
 	return nil
 }
 
-// OfHost returns the observation of the volume that a host PV represents, or of this member's
+// ObserveHostVolume returns the observation of the volume that a host PV represents, or of this member's
 // promise without a disk. It returns nil if the PV does not exist or does not concern this
 // member.
-func (o Observer) OfHost(ctx context.Context, name string) (*volume.Observed, error) {
-	host, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(name))
+func (o Observer) ObserveHostVolume(ctx context.Context, name string) (*volume.Observed, error) {
+	host, err := index.FindObject[corev1.PersistentVolume](ctx, o.Host, index.ClusterScopedKey(name))
 	if err != nil || host == nil {
 		return nil, err
 	}
-	if hostpv.IsPromiseIn(host, o.ClusterID) {
+	if hostpv.IsUnfulfilledPromiseIn(host, o.ClusterID) {
 		return &volume.Observed{Member: o.Member, Host: host}, nil
 	}
-	cluster, leafName, uid, ours := hostpv.LeafOf(host)
+	cluster, leafName, uid, ours := hostpv.LeafOfHostVolume(host)
 	if !ours || cluster != o.ClusterID {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 	}
 	s := &volume.Observed{Name: leafName, UID: uid, Host: host}
-	return s, o.observeVolume(ctx, s, nil)
+	return s, o.observeBoundVolume(ctx, s, nil)
 }
 
-// OfLeaf returns the observation of a member's PV, or nil if the PV does not exist.
-func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, error) {
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
+// ObserveLeafVolume returns the observation of a member's PV, or nil if the PV does not exist.
+func (o Observer) ObserveLeafVolume(ctx context.Context, name string) (*volume.Observed, error) {
+	leaf, err := index.FindObject[corev1.PersistentVolume](ctx, o.Cache, index.ClusterScopedKey(name))
 	if err != nil || leaf == nil {
 		return nil, err
 	}
 	s := &volume.Observed{Name: name, UID: leaf.UID}
-	return s, o.observeVolume(ctx, s, nil)
+	return s, o.observeBoundVolume(ctx, s, nil)
 }
 
-// observeVolume reads everything about a volume with a known name, and with a known UID or a known stale
+// observeBoundVolume reads everything about a volume with a known name, and with a known UID or a known stale
 // leaf claim, which is otherwise nil.
-func (o Observer) observeVolume(ctx context.Context, s *volume.Observed, stale *corev1.PersistentVolumeClaim) error {
+func (o Observer) observeBoundVolume(ctx context.Context, s *volume.Observed, stale *corev1.PersistentVolumeClaim) error {
 	s.Member = o.Member
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(s.Name))
+	leaf, err := index.FindObject[corev1.PersistentVolume](ctx, o.Cache, index.ClusterScopedKey(s.Name))
 	if err != nil {
 		return err
 	}
@@ -135,17 +135,17 @@ func (o Observer) observeVolume(ctx context.Context, s *volume.Observed, stale *
 		s.UID = cmp.Or(s.UID, leaf.UID)
 		setLeaf(s, leaf)
 	}
-	if err := o.observeHosts(ctx, s); err != nil {
+	if err := o.observeHostVolumes(ctx, s); err != nil {
 		return err
 	}
-	if s.UID == "" && len(s.Earlier) > 0 {
-		s.Host, s.Earlier = &s.Earlier[0], nil // this host PV represents the deleted volume
-		_, _, s.UID, _ = hostpv.LeafOf(s.Host)
-		if err := o.observeHosts(ctx, s); err != nil {
+	if s.UID == "" && len(s.EarlierHosts) > 0 {
+		s.Host, s.EarlierHosts = &s.EarlierHosts[0], nil // this host PV represents the deleted volume
+		_, _, s.UID, _ = hostpv.LeafOfHostVolume(s.Host)
+		if err := o.observeHostVolumes(ctx, s); err != nil {
 			return err
 		}
 	}
-	if err := o.relate(ctx, s, stale); err != nil {
+	if err := o.observeRelatedObjects(ctx, s, stale); err != nil {
 		return err
 	}
 	return o.complete(ctx, s)
@@ -154,10 +154,10 @@ func (o Observer) observeVolume(ctx context.Context, s *volume.Observed, stale *
 // complete reads what a decision about a claim or a volume needs in addition to the objects of its life.
 func (o Observer) complete(ctx context.Context, s *volume.Observed) error {
 	s.Member, s.Rules = o.Member, o.Rules
-	if s.Claim != nil {
-		s.Restored = o.MayBeRestored(s.Claim)
+	if s.LeafClaim != nil {
+		s.MayBeRestored = o.MayBeRestored(s.LeafClaim)
 	}
-	for _, read := range []func(context.Context, *volume.Observed) error{o.observeStampRoot, o.observePlacement, o.observeImports, o.observeCopies, o.observeUsers} {
+	for _, read := range []func(context.Context, *volume.Observed) error{o.observeStampRoot, o.observePlacement, o.observeImports, o.observeCopies, o.observePromiseUsers} {
 		if err := read(ctx, s); err != nil {
 			return err
 		}
@@ -170,8 +170,8 @@ func (o Observer) complete(ctx context.Context, s *volume.Observed) error {
 
 // observeStampRoot reads the claim in the leaf PV's stamp.
 func (o Observer) observeStampRoot(ctx context.Context, s *volume.Observed) (err error) {
-	if s.Stamped && s.Stamp.Root.Namespace != "" {
-		s.StampRoot, err = o.root(ctx, s.Stamp)
+	if s.LeafStamped && s.Stamp.Root.Namespace != "" {
+		s.StampRoot, err = o.readRootClaim(ctx, s.Stamp)
 	}
 	return err
 }
@@ -182,9 +182,9 @@ func (o Observer) observeCopies(ctx context.Context, s *volume.Observed) error {
 	if s.Host == nil {
 		return nil
 	}
-	for _, cluster := range hostpv.CopiedIn(s.Host) {
+	for _, cluster := range hostpv.MembersWithCopies(s.Host) {
 		name := "the cluster with ID " + cluster
-		registrations, err := index.RegistrationsOf(ctx, o.Host, cluster)
+		registrations, err := index.RegistrationsOfCluster(ctx, o.Host, cluster)
 		if err != nil {
 			return err
 		}
@@ -202,45 +202,45 @@ func setLeaf(s *volume.Observed, leaf *corev1.PersistentVolume) {
 	case leaf == nil:
 	case leaf.UID == s.UID:
 		s.Leaf = leaf
-		s.Stamp, s.Stamped = mirror.OriginIn(s.Member.HostID, leaf)
+		s.Stamp, s.LeafStamped = mirror.LeafOriginFromHost(s.Member.HostID, leaf)
 	default:
 		s.Recreated = leaf
 	}
 }
 
-// observeHosts reads the host PV that represents the volume, unless it is known, and a second host
-// PV that represents the volume. If no host PV represents the volume, observeHosts reads the host
+// observeHostVolumes reads the host PV that represents the volume, unless it is known, and a second host
+// PV that represents the volume. If no host PV represents the volume, observeHostVolumes reads the host
 // PVs that represent another volume with the same name.
-func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
-	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
+func (o Observer) observeHostVolumes(ctx context.Context, s *volume.Observed) error {
+	hosts, err := index.HostVolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
 	slices.SortFunc(hosts, func(a, b corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range hosts {
 		switch {
-		case s.UID == "" || !s.Represents(&hosts[i]) || s.Host != nil && s.Host.UID == hosts[i].UID:
+		case s.UID == "" || !s.RepresentedBy(&hosts[i]) || s.Host != nil && s.Host.UID == hosts[i].UID:
 		case s.Host == nil:
 			s.Host = &hosts[i]
 		default:
-			s.Twin = &hosts[i]
+			s.TwinHost = &hosts[i]
 		}
 	}
 	if s.Host == nil {
-		s.Earlier = hosts
+		s.EarlierHosts = hosts
 	}
 	return err
 }
 
-// relate reads the claims of both clusters that concern the volume. If no host PV represents the
+// observeRelatedObjects reads the claims of both clusters that concern the volume. If no host PV represents the
 // volume, it also reads PVs that may become its mirror or that have the names of its possible
 // mirrors. known is the observed leaf claim if its root was deleted, otherwise nil.
-func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
-	if err := o.observeClaims(ctx, s, known); err != nil {
+func (o Observer) observeRelatedObjects(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
+	if err := o.observeLeafClaims(ctx, s, known); err != nil {
 		return err
 	}
-	if err := o.observeRoot(ctx, s); err != nil {
+	if err := o.observeRootClaim(ctx, s); err != nil {
 		return err
 	}
-	if s.Claim != nil {
-		s.RootLost = s.Root == nil && o.MayLackRoot(s.Claim)
+	if s.LeafClaim != nil {
+		s.RootMayBeLost = s.Root == nil && o.MayLackRoot(s.LeafClaim)
 	}
 	if err := o.observeLastClaim(ctx, s); err != nil {
 		return err
@@ -248,68 +248,68 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 	if s.Host == nil {
 		return o.observeUnmirrored(ctx, s)
 	}
-	return o.observeNeeds(ctx, s)
+	return o.observeCloneNeeds(ctx, s)
 }
 
-// observeNeeds reads the claims that are to be cloned from a volume that may have to be destroyed, or whose
+// observeCloneNeeds reads the claims that are to be cloned from a volume that may have to be destroyed, or whose
 // leaf claim may have to be deleted.
-func (o Observer) observeNeeds(ctx context.Context, s *volume.Observed) error {
-	if s.Leaf == nil || s.HostRoot() == "" || !s.Scratch() && (!hostpv.Ended(s.Host) || !s.Destroys() && s.Claim == nil) {
+func (o Observer) observeCloneNeeds(ctx context.Context, s *volume.Observed) error {
+	if s.Leaf == nil || s.HostClaimRefUID() == "" || !s.ReleasedWhenUnused() && (!hostpv.IsReleasedOrFailed(s.Host) || !s.MustBeDestroyed() && s.LeafClaim == nil) {
 		return nil
 	}
-	source := datasource.OfClaim(s.Host.Spec.ClaimRef.Name)
-	waiting, err := index.ClaimsFrom(ctx, o.Host, s.Host.Spec.ClaimRef.Namespace, source.Key())
+	source := datasource.ClaimDataSource(s.Host.Spec.ClaimRef.Name)
+	waiting, err := index.UnfilledClaimsFrom(ctx, o.Host, s.Host.Spec.ClaimRef.Namespace, source.IndexKey())
 	if err != nil {
 		return err
 	}
-	claims, err := index.ClaimsToFill(ctx, o.Host, waiting, source, s.HostRoot())
-	s.Needs = index.Names(claims)
+	claims, err := index.ClaimsToFill(ctx, o.Host, waiting, source, s.HostClaimRefUID())
+	s.Needs = index.DescribeClaims(claims)
 	return err
 }
 
-// observeClaims reads the leaf claim of the host PV's root, and the leaf claim that the leaf PV is
+// observeLeafClaims reads the leaf claim of the host PV's root, and the leaf claim that the leaf PV is
 // bound to. The known leaf claim may be neither of them: if it refers to the volume only by its
 // volumeName, no other observation finds it.
-func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
-	if uid := s.HostRoot(); uid != "" {
+func (o Observer) observeLeafClaims(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
+	if uid := s.HostClaimRefUID(); uid != "" {
 		ref := s.Host.Spec.ClaimRef
 		s.Origin = mirror.Origin{HostID: o.HostID, Root: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, UID: uid}
-		claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, s.Origin.Root)
+		claim, origin, err := index.FindStamped[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, s.Origin.Root)
 		if err != nil {
 			return err
 		}
-		s.Claim, s.NameOccupiedBy = nil, nil // the caller may have set them
+		s.LeafClaim, s.NameOccupiedBy = nil, nil // the caller may have set them
 		switch {
 		case claim == nil:
 		case origin.UID == uid:
-			s.Claim = claim
+			s.LeafClaim = claim
 		default:
 			s.NameOccupiedBy = claim
 		}
 	}
-	holder, origin, err := o.holder(ctx, s)
+	holder, origin, err := o.findHoldingLeafClaim(ctx, s)
 	if err != nil {
 		return err
 	}
 	switch {
 	case holder == nil:
-	case s.HostRoot() == "":
-		s.Claim, s.Origin = holder, origin
-	case origin.UID != s.HostRoot():
+	case s.HostClaimRefUID() == "":
+		s.LeafClaim, s.Origin = holder, origin
+	case origin.UID != s.HostClaimRefUID():
 		s.Holder, s.HolderOrigin = holder, origin
-		if s.HolderRoot, err = o.root(ctx, origin); err != nil {
+		if s.HolderRoot, err = o.readRootClaim(ctx, origin); err != nil {
 			return err
 		}
 	}
-	if known != nil && !isSame(known, s.Claim) && !isSame(known, s.Holder) {
+	if known != nil && !isSame(known, s.LeafClaim) && !isSame(known, s.Holder) {
 		if s.Leaf == nil && s.Host == nil {
-			s.Claim = known
-			s.Origin, _ = mirror.OriginIn(o.HostID, known)
+			s.LeafClaim = known
+			s.Origin, _ = mirror.LeafOriginFromHost(o.HostID, known)
 		} else {
-			s.Left = known
+			s.LeftoverClaim = known
 		}
 	}
-	if s.Origin.UID == "" && s.Stamped {
+	if s.Origin.UID == "" && s.LeafStamped {
 		s.Origin = s.Stamp
 	}
 	return nil
@@ -319,21 +319,21 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 // stamp shows which claim used it last, and the stamp has no date. If the host PV's claim is newer than
 // the restore, the volume was freed since, so the host has not lost the claim in the stamp.
 func (o Observer) observeLastClaim(ctx context.Context, s *volume.Observed) error {
-	last, another := s.LastOrigin()
+	last, another := s.LastOtherOrigin()
 	switch {
 	case !another, s.Host.Annotations[v1alpha1.AnnotationLastClaimLost] == string(last.UID):
 		return nil
 	case s.Holder != nil:
-		s.LastClaimLost = s.HolderRoot == nil && o.MayLackRoot(s.Holder)
+		s.LastClaimMayBeLost = s.HolderRoot == nil && o.MayLackRoot(s.Holder)
 		return nil
-	case s.HostRoot() == "" && s.Held():
-		s.LastClaimLost = s.RootLost
+	case s.HostClaimRefUID() == "" && s.HeldByLeafClaim():
+		s.LastClaimMayBeLost = s.RootMayBeLost
 		return nil
-	case !o.MayLackRoot(s.Leaf), s.HostRoot() != "" && !o.predatesRestore(s):
+	case !o.MayLackRoot(s.Leaf), s.HostClaimRefUID() != "" && !o.predatesRestore(s):
 		return nil
 	}
-	root, err := o.root(ctx, last)
-	s.LastClaimLost = root == nil && err == nil
+	root, err := o.readRootClaim(ctx, last)
+	s.LastClaimMayBeLost = root == nil && err == nil
 	return err
 }
 
@@ -341,58 +341,58 @@ func (o Observer) observeLastClaim(ctx context.Context, s *volume.Observed) erro
 // that was deleted may be.
 func (o Observer) predatesRestore(s *volume.Observed) bool {
 	if s.Root == nil {
-		return hostpv.Ended(s.Host) // otherwise, the claim may not be in the cache yet
+		return hostpv.IsReleasedOrFailed(s.Host) // otherwise, the claim may not be in the cache yet
 	}
-	return o.MayLackRoot(&metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(s.Root.CreationTimestamp.Add(-mirror.Skew))})
+	return o.MayLackRoot(&metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(s.Root.CreationTimestamp.Add(-mirror.MaxClockSkew))})
 }
 
 func isSame(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }
 
-// root returns the root of a leaf claim, or nil if it was deleted.
-func (o Observer) root(ctx context.Context, origin mirror.Origin) (*corev1.PersistentVolumeClaim, error) {
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, origin.Root)
+// readRootClaim returns the root of a leaf claim, or nil if it was deleted.
+func (o Observer) readRootClaim(ctx context.Context, origin mirror.Origin) (*corev1.PersistentVolumeClaim, error) {
+	claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, o.Host, origin.Root)
 	if claim == nil || claim.UID != origin.UID {
 		return nil, err
 	}
 	return claim, nil
 }
 
-// holder returns the leaf claim of this host that names the volume and that the leaf PV is bound
+// findHoldingLeafClaim returns the leaf claim of this host that names the volume and that the leaf PV is bound
 // to. Otherwise, if no host PV identifies the volume's root, it returns the leaf claim of the root
 // for which the leaf PV was created.
-func (o Observer) holder(ctx context.Context, s *volume.Observed) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
+func (o Observer) findHoldingLeafClaim(ctx context.Context, s *volume.Observed) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
 	leaf := s.Leaf
 	if leaf == nil {
 		return nil, mirror.Origin{}, nil
 	}
 	if ref := leaf.Spec.ClaimRef; ref != nil {
-		claim, origin, err := o.naming(ctx, s, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-		if err != nil || claim != nil && (claim.UID == ref.UID || s.HostRoot() == "") {
+		claim, origin, err := o.leafClaimNamingVolume(ctx, s, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		if err != nil || claim != nil && (claim.UID == ref.UID || s.HostClaimRefUID() == "") {
 			return claim, origin, err
 		}
 	}
-	if !s.Stamped || s.HostRoot() != "" {
+	if !s.LeafStamped || s.HostClaimRefUID() != "" {
 		return nil, mirror.Origin{}, nil
 	}
-	return o.naming(ctx, s, s.Stamp.Root)
+	return o.leafClaimNamingVolume(ctx, s, s.Stamp.Root)
 }
 
-// naming returns the leaf claim with the given key, if it names the volume.
-func (o Observer) naming(ctx context.Context, s *volume.Observed, key types.NamespacedName) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
-	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
+// leafClaimNamingVolume returns the leaf claim with the given key, if it names the volume.
+func (o Observer) leafClaimNamingVolume(ctx context.Context, s *volume.Observed, key types.NamespacedName) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
+	claim, origin, err := index.FindStamped[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
 	if claim == nil || claim.Spec.VolumeName != s.Name {
 		return nil, mirror.Origin{}, err
 	}
 	return claim, origin, err
 }
 
-// observeRoot reads the claim that is, or will be, bound to the volume.
-func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
+// observeRootClaim reads the claim that is, or will be, bound to the volume.
+func (o Observer) observeRootClaim(ctx context.Context, s *volume.Observed) error {
 	if s.Origin.UID == "" {
 		return nil
 	}
 	s.Root, s.Successor = nil, nil
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, s.Origin.Root)
+	claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, o.Host, s.Origin.Root)
 	switch {
 	case claim == nil:
 	case claim.UID == s.Origin.UID:
@@ -408,21 +408,21 @@ func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 // recognized as the volume's mirror, not as a foreign PV with the mirror's name.
 func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) error {
 	found := func(pv *corev1.PersistentVolume) bool {
-		if pv != nil && s.UID != "" && s.Represents(pv) {
-			s.Host, s.Earlier = pv, nil
+		if pv != nil && s.UID != "" && s.RepresentedBy(pv) {
+			s.Host, s.EarlierHosts = pv, nil
 		}
 		return s.Host != nil
 	}
 	if err := o.observeNamesake(ctx, s); err != nil {
 		return err
 	}
-	promise, err := index.PromiseOf(ctx, o.Host, s.Origin.UID)
+	promise, err := index.PromiseOfClaim(ctx, o.Host, s.Origin.UID)
 	if err != nil || found(promise) {
 		return err
 	}
 	s.Promise = promise
-	if s.Root != nil && hostpv.NamesPromise(s.Root.Spec.VolumeName) {
-		there, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(s.Root.Spec.VolumeName))
+	if s.Root != nil && hostpv.IsPromiseName(s.Root.Spec.VolumeName) {
+		there, err := index.FindObject[corev1.PersistentVolume](ctx, o.Host, index.ClusterScopedKey(s.Root.Spec.VolumeName))
 		if err != nil {
 			return err
 		}
@@ -431,8 +431,8 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) err
 	for _, name := range []struct {
 		suffixed bool
 		taken    *bool
-	}{{false, &s.NameTaken}, {true, &s.SuffixTaken}} {
-		pv, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(hostpv.Name(s.Name, o.ClusterID, name.suffixed)))
+	}{{false, &s.PlainNameTaken}, {true, &s.SuffixedNameTaken}} {
+		pv, err := index.FindObject[corev1.PersistentVolume](ctx, o.Host, index.ClusterScopedKey(hostpv.HostVolumeName(s.Name, o.ClusterID, name.suffixed)))
 		if err != nil || found(pv) {
 			return err
 		}

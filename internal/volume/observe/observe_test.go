@@ -68,7 +68,7 @@ func observer(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume,
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim-uid"},
 		Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: leaf.Name},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
-	mirror.OriginFor(here.HostID, root).Stamp(claim)
+	mirror.OriginForRoot(here.HostID, root).StampLeaf(claim)
 	return Observer{Prover: proof.Prover{
 		Member: here, MayBeRestored: func(metav1.Object) bool { return false }, MayLackRoot: func(metav1.Object) bool { return false },
 		Host: arriving{volumes: hosts, claims: []*corev1.PersistentVolumeClaim{root},
@@ -96,7 +96,7 @@ func heldLeaf() *corev1.PersistentVolume {
 		},
 		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
 	}
-	mirror.OriginFor(here.HostID, rootClaim()).Stamp(leaf)
+	mirror.OriginForRoot(here.HostID, rootClaim()).StampLeaf(leaf)
 	return leaf
 }
 
@@ -105,16 +105,16 @@ func heldLeaf() *corev1.PersistentVolume {
 func TestOneHostVolumeForALeaf(t *testing.T) {
 	for name, collides := range map[string]bool{"the leaf PV's name": false, "the suffixed name": true} {
 		t.Run(name, func(t *testing.T) {
-			host := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, here)
-			host.Name = hostpv.Name("pv-1", here.ClusterID, collides)
-			s, err := observer(rootClaim(), heldLeaf(), host).OfLeaf(t.Context(), "pv-1")
+			host := hostpv.TranslateVolume(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, here)
+			host.Name = hostpv.HostVolumeName("pv-1", here.ClusterID, collides)
+			s, err := observer(rootClaim(), heldLeaf(), host).ObserveLeafVolume(t.Context(), "pv-1")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if s.Host == nil {
 				t.Fatal("the host PV was not recognized as the leaf's mirror")
 			}
-			if step := lifecycle.Next(s).Step; step == lifecycle.CreateHost {
+			if step := lifecycle.NextPlan(s).Step; step == lifecycle.CreateHost {
 				t.Error("Xylem would create a second mirror")
 			}
 		})
@@ -122,16 +122,16 @@ func TestOneHostVolumeForALeaf(t *testing.T) {
 }
 
 func TestForeignVolumeTakesTheName(t *testing.T) {
-	other := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, here)
+	other := hostpv.TranslateVolume(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, here)
 	other.Spec.CSI.VolumeHandle, other.Labels = "elsewhere/pv-1", nil
-	s, err := observer(rootClaim(), heldLeaf(), other).OfLeaf(t.Context(), "pv-1")
+	s, err := observer(rootClaim(), heldLeaf(), other).ObserveLeafVolume(t.Context(), "pv-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Host != nil || !s.NameTaken || s.SuffixTaken {
-		t.Errorf("host %v, name taken %v, suffixed name taken %v; want no host PV, and only the name taken", s.Host, s.NameTaken, s.SuffixTaken)
+	if s.Host != nil || !s.PlainNameTaken || s.SuffixedNameTaken {
+		t.Errorf("host %v, name taken %v, suffixed name taken %v; want no host PV, and only the name taken", s.Host, s.PlainNameTaken, s.SuffixedNameTaken)
 	}
-	if step := lifecycle.Next(s).Step; step != lifecycle.CreateHost {
+	if step := lifecycle.NextPlan(s).Step; step != lifecycle.CreateHost {
 		t.Errorf("step %q is next, want %q", step, lifecycle.CreateHost)
 	}
 }
@@ -154,7 +154,7 @@ func TestLastClaimLost(t *testing.T) {
 		"a claim from the backup was bound to it": {stamped: other(), leaf: before, restored: true, phase: corev1.VolumeReleased, want: true},
 		"the claim is not in the cache yet":       {stamped: other(), leaf: before, restored: true},
 		"the host PV is free":                     {stamped: other(), leaf: before, restored: true, phase: corev1.VolumeAvailable, edit: func(host *corev1.PersistentVolume) { host.Spec.ClaimRef = nil }, want: true},
-		"the host's clock is ahead":               {stamped: other(), leaf: before, root: ptr.To(metav1.NewTime(restored.Add(mirror.Skew / 2))), restored: true, want: true},
+		"the host's clock is ahead":               {stamped: other(), leaf: before, root: ptr.To(metav1.NewTime(restored.Add(mirror.MaxClockSkew / 2))), restored: true, want: true},
 		"Xylem has retained it for this reason": {stamped: other(), leaf: before, restored: true, phase: corev1.VolumeReleased, edit: func(host *corev1.PersistentVolume) {
 			metav1.SetMetaDataAnnotation(&host.ObjectMeta, v1alpha1.AnnotationLastClaimLost, string(other().UID))
 		}},
@@ -169,15 +169,15 @@ func TestLastClaimLost(t *testing.T) {
 			root, leaf := rootClaim(), heldLeaf()
 			leaf.CreationTimestamp = tc.leaf
 			leaf.Spec.ClaimRef.UID = "deleted"
-			host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, here)
+			host := hostpv.TranslateVolume(leaf, root, corev1.PersistentVolumeReclaimDelete, here)
 			host.Status.Phase = cmp.Or(tc.phase, corev1.VolumeBound)
 			if tc.edit != nil {
 				tc.edit(host)
 			}
 			if tc.stamped == nil {
-				hostpv.OriginOfHost(host, here.HostID).Stamp(leaf)
+				hostpv.OriginForImport(host, here.HostID).StampLeaf(leaf)
 			} else {
-				mirror.OriginFor(here.HostID, tc.stamped).Stamp(leaf)
+				mirror.OriginForRoot(here.HostID, tc.stamped).StampLeaf(leaf)
 			}
 			var claims []*corev1.PersistentVolumeClaim
 			if tc.root != nil {
@@ -193,14 +193,14 @@ func TestLastClaimLost(t *testing.T) {
 			o.Host = indexed{in, []corev1.PersistentVolume{*host}}
 			o.Cache = arriving{volumes: []*corev1.PersistentVolume{leaf}}
 			o.MayLackRoot = func(obj metav1.Object) bool { return tc.restored && !obj.GetCreationTimestamp().After(restored) }
-			s, err := o.OfLeaf(t.Context(), leaf.Name)
+			s, err := o.ObserveLeafVolume(t.Context(), leaf.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Host == nil || s.LastClaimLost != tc.want {
-				t.Errorf("the last claim may be lost: %t, want %t; host PV %v", s.LastClaimLost, tc.want, s.Host)
+			if s.Host == nil || s.LastClaimMayBeLost != tc.want {
+				t.Errorf("the last claim may be lost: %t, want %t; host PV %v", s.LastClaimMayBeLost, tc.want, s.Host)
 			}
-			if step := lifecycle.Next(s).Step; (step == lifecycle.UpdateHost) != tc.want {
+			if step := lifecycle.NextPlan(s).Step; (step == lifecycle.UpdateHost) != tc.want {
 				t.Errorf("step %q is next", step)
 			}
 		})

@@ -20,18 +20,18 @@ import (
 // observePlacement reads the state of the member that concerns a claim: the root or, if it is gone, the
 // next claim with its name.
 func (o Observer) observePlacement(ctx context.Context, s *volume.Observed) error {
-	s.Placement = &volume.Placement{HostRestored: o.HostRestored, HostUnconfirmed: o.HostUnconfirmed}
-	if s.Claim != nil {
-		if err := o.observeProvisioned(ctx, s); err != nil {
+	s.Placement = &volume.Placement{HostRestored: o.HostRestored, HostRestoreUnconfirmed: o.HostRestoreUnconfirmed}
+	if s.LeafClaim != nil {
+		if err := o.observeProvisionedVolume(ctx, s); err != nil {
 			return err
 		}
 	}
-	claim := s.Named()
+	claim := s.RootOrSuccessor()
 	if claim == nil {
 		return nil
 	}
 	for _, read := range []func(context.Context, *volume.Observed, *corev1.PersistentVolumeClaim) error{
-		o.observeBound, o.observeRegistration, o.observeMember, o.observeTenant, o.observeSource, o.observeAttempt,
+		o.observeBound, o.observePlacedRegistration, o.observeMember, o.observeTenant, o.observeSource, o.observeAttempt,
 	} {
 		if err := read(ctx, s, claim); err != nil {
 			return err
@@ -40,25 +40,25 @@ func (o Observer) observePlacement(ctx context.Context, s *volume.Observed) erro
 	return nil
 }
 
-// observeProvisioned reads the PV of a leaf claim, and its class.
-func (o Observer) observeProvisioned(ctx context.Context, s *volume.Observed) error {
+// observeProvisionedVolume reads the PV of a leaf claim, and its class.
+func (o Observer) observeProvisionedVolume(ctx context.Context, s *volume.Observed) error {
 	made := s.Leaf
 	var err error
 	switch {
-	case !s.Alone():
-	case s.Claim.Spec.VolumeName != "":
-		made, err = index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(s.Claim.Spec.VolumeName))
+	case !s.ClaimWithoutVolume():
+	case s.LeafClaim.Spec.VolumeName != "":
+		made, err = index.FindObject[corev1.PersistentVolume](ctx, o.Cache, index.ClusterScopedKey(s.LeafClaim.Spec.VolumeName))
 	default:
 		var all []corev1.PersistentVolume
-		if all, err = index.VolumesForClaim(ctx, o.Cache, s.Claim.UID); len(all) > 0 {
+		if all, err = index.LeafVolumesOfClaim(ctx, o.Cache, s.LeafClaim.UID); len(all) > 0 {
 			made = &all[0]
 		}
 	}
 	if err != nil {
 		return err
 	}
-	s.Placement.Provisioned = made
-	s.Placement.LeafClass, err = index.Find[storagev1.StorageClass](ctx, o.Cache, index.Named(ptr.Deref(s.Claim.Spec.StorageClassName, "")))
+	s.Placement.ProvisionedVolume = made
+	s.Placement.LeafClass, err = index.FindObject[storagev1.StorageClass](ctx, o.Cache, index.ClusterScopedKey(ptr.Deref(s.LeafClaim.Spec.StorageClassName, "")))
 	return err
 }
 
@@ -66,97 +66,97 @@ func (o Observer) observeProvisioned(ctx context.Context, s *volume.Observed) er
 // without a disk, and otherwise only whether the volume is outside this member.
 func (o Observer) observeBound(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
 	if claim.Spec.VolumeName == "" {
-		return o.observeMirror(ctx, s, claim)
+		return o.observeUnboundMirror(ctx, s, claim)
 	}
-	pv, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(claim.Spec.VolumeName))
+	pv, err := index.FindObject[corev1.PersistentVolume](ctx, o.Host, index.ClusterScopedKey(claim.Spec.VolumeName))
 	if err == nil && pv == nil {
-		s.Placement.HostGone = true
-		s.PromiseLost = s.PromiseLost || s.Alone() && hostpv.NamesPromise(claim.Spec.VolumeName)
-		return o.observeAsked(ctx, s, claim)
+		s.Placement.NamedHostGone = true
+		s.PromiseLost = s.PromiseLost || s.ClaimWithoutVolume() && hostpv.IsPromiseName(claim.Spec.VolumeName)
+		return o.observeRequestedVolume(ctx, s, claim)
 	}
 	if err != nil {
 		return err
 	}
-	cluster, _, _, ours := hostpv.LeafOf(pv)
-	if !hostpv.HeldBy(pv, claim) {
+	cluster, _, _, ours := hostpv.LeafOfHostVolume(pv)
+	if !hostpv.ClaimRefHasUIDOf(pv, claim) {
 		if ours && cluster == o.ClusterID && claim.Status.Phase == corev1.ClaimLost {
 			s.Placement.Diverted = pv
 		}
 		return nil
 	}
-	if hostpv.IsUnfulfilled(pv) {
-		if s.Alone() {
+	if hostpv.IsUnfulfilledPromise(pv) {
+		if s.ClaimWithoutVolume() {
 			s.Promise = pv
-			s.Placement.Pods, err = o.PodsHere(ctx, client.ObjectKeyFromObject(claim))
+			s.Placement.PromisePods, err = o.PodsOfClaimHere(ctx, client.ObjectKeyFromObject(claim))
 		}
 		return err
 	}
 	if !ours || cluster != o.ClusterID {
-		s.Placement.BoundAway = s.Claim == nil || !hostpv.RecordsLeaf(pv, o.ClusterID, s.Claim.Spec.VolumeName)
+		s.Placement.BoundOutsideMember = s.LeafClaim == nil || !hostpv.RecordsLeaf(pv, o.ClusterID, s.LeafClaim.Spec.VolumeName)
 	}
 	return nil
 }
 
-// observeMirror reads the host PV that was created for an unbound claim or, if its claimRef does not name
+// observeUnboundMirror reads the host PV that was created for an unbound claim or, if its claimRef does not name
 // the claim, as Diverted.
-func (o Observer) observeMirror(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
+func (o Observer) observeUnboundMirror(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
 	p := s.Placement
-	hosts, err := index.VolumesOfClaim(ctx, o.Host, client.ObjectKeyFromObject(claim))
+	hosts, err := index.HostVolumesOfClaim(ctx, o.Host, client.ObjectKeyFromObject(claim))
 	for i := range hosts {
-		if cluster, _, _, _ := hostpv.LeafOf(&hosts[i]); cluster == o.ClusterID && hosts[i].Spec.ClaimRef.UID == claim.UID {
-			p.Mirror = &hosts[i]
+		if cluster, _, _, _ := hostpv.LeafOfHostVolume(&hosts[i]); cluster == o.ClusterID && hosts[i].Spec.ClaimRef.UID == claim.UID {
+			p.UnboundMirror = &hosts[i]
 		}
 	}
-	if err != nil || p.Mirror != nil || p.Provisioned == nil || s.Claim.Spec.VolumeName == "" {
+	if err != nil || p.UnboundMirror != nil || p.ProvisionedVolume == nil || s.LeafClaim.Spec.VolumeName == "" {
 		return err
 	}
-	hosts, err = index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Claim.Spec.VolumeName)
-	p.Diverted = diverted(hosts, p.Provisioned, claim)
+	hosts, err = index.HostVolumesOfLeaf(ctx, o.Host, o.ClusterID, s.LeafClaim.Spec.VolumeName)
+	p.Diverted = findDivertedVolume(hosts, p.ProvisionedVolume, claim)
 	return err
 }
 
-// diverted returns which of the host PVs that have a leaf PV's name represents the leaf PV and can no
+// findDivertedVolume returns which of the host PVs that have a leaf PV's name represents the leaf PV and can no
 // longer be bound to the unbound root, or nil. A claimRef without a UID reserves the PV for the root.
-func diverted(hosts []corev1.PersistentVolume, leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+func findDivertedVolume(hosts []corev1.PersistentVolume, leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	for i := range hosts {
-		if _, _, uid, _ := hostpv.LeafOf(&hosts[i]); uid == leaf.UID && !hostpv.PointsAt(&hosts[i], root) {
+		if _, _, uid, _ := hostpv.LeafOfHostVolume(&hosts[i]); uid == leaf.UID && !hostpv.ClaimRefNamesClaim(&hosts[i], root) {
 			return &hosts[i]
 		}
 	}
 	return nil
 }
 
-// observeAsked reads the leaf PV that a claim requests by name, if the host has no PV for it.
-func (o Observer) observeAsked(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
+// observeRequestedVolume reads the leaf PV that a claim requests by name, if the host has no PV for it.
+func (o Observer) observeRequestedVolume(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
 	p := s.Placement
-	candidate := p.Provisioned
-	if candidate == nil || s.Claim.Spec.VolumeName == "" {
+	candidate := p.ProvisionedVolume
+	if candidate == nil || s.LeafClaim.Spec.VolumeName == "" {
 		var err error
-		if candidate, err = index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(claim.Spec.VolumeName)); err != nil {
+		if candidate, err = index.FindObject[corev1.PersistentVolume](ctx, o.Cache, index.ClusterScopedKey(claim.Spec.VolumeName)); err != nil {
 			return err
 		}
 	}
-	if candidate == nil || !hostpv.Requests(claim, candidate, o.Member) {
+	if candidate == nil || !hostpv.RequestsEarlierVolume(claim, candidate, o.Member) {
 		return nil
 	}
-	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, candidate.Name)
+	hosts, err := index.HostVolumesOfLeaf(ctx, o.Host, o.ClusterID, candidate.Name)
 	if err != nil || len(hosts) > 0 {
 		return err
 	}
-	p.Asked = candidate
+	p.RequestedVolume = candidate
 	if o.Orphans != nil {
-		p.Rivals = o.Orphans.Rivals(o.Registration, candidate.Name, client.ObjectKeyFromObject(claim))
+		p.RivalMembers = o.Orphans.MembersWithSameOrphan(o.Registration, candidate.Name, client.ObjectKeyFromObject(claim))
 	}
 	return nil
 }
 
-// observeRegistration reads the name of the other member in which a claim is placed.
-func (o Observer) observeRegistration(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
+// observePlacedRegistration reads the name of the other member in which a claim is placed.
+func (o Observer) observePlacedRegistration(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	if placed == "" || placed == o.ClusterID {
 		return nil
 	}
-	registrations, err := index.RegistrationsOf(ctx, o.Host, placed)
+	registrations, err := index.RegistrationsOfCluster(ctx, o.Host, placed)
 	if len(registrations) > 0 {
 		s.PlacedRegistration = registrations[0].Name
 	}
@@ -166,47 +166,47 @@ func (o Observer) observeRegistration(ctx context.Context, s *volume.Observed, c
 // observeMember reads the classes on both sides, the member's node and its namespace. The class of
 // a promise is the class at the time of its creation.
 func (o Observer) observeMember(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
-	name := hostclass.NameOf(claim)
-	if s.Alone() && s.Promise != nil {
+	name := hostclass.ClassNameOf(claim)
+	if s.ClaimWithoutVolume() && s.Promise != nil {
 		name = s.Promise.Spec.StorageClassName
 	}
-	class, err := index.Find[storagev1.StorageClass](ctx, o.Host, index.Named(name))
+	class, err := index.FindObject[storagev1.StorageClass](ctx, o.Host, index.ClusterScopedKey(name))
 	if err != nil {
 		return err
 	}
-	if s.Alone() && s.Promise != nil {
+	if s.ClaimWithoutVolume() && s.Promise != nil {
 		class = placement.PromisedClass(s.Promise, class)
 	}
 	s.Class = class
-	if hostclass.Own(class) {
+	if hostclass.IsXylemClass(class) {
 		var classes storagev1.StorageClassList
 		if err := o.Cache.List(ctx, &classes, index.ReadOnly); err != nil {
 			return fmt.Errorf("list the member's storage classes: %w", err)
 		}
 		for i := range classes.Items {
-			s.Placement.Inside.Classes = append(s.Placement.Inside.Classes, classes.Items[i].Name)
+			s.Placement.MemberObjects.Classes = append(s.Placement.MemberObjects.Classes, classes.Items[i].Name)
 		}
-		if s.Placement.Node, err = index.Find[corev1.Node](ctx, o.Host, index.Named(o.NodeName)); err != nil {
+		if s.Placement.Node, err = index.FindObject[corev1.Node](ctx, o.Host, index.ClusterScopedKey(o.NodeName)); err != nil {
 			return err
 		}
 	}
-	if s.Placement.Namespace, err = index.Namespace(ctx, o.Host, claim.Namespace); err != nil {
+	if s.Placement.Namespace, err = index.FindNamespace(ctx, o.Host, claim.Namespace); err != nil {
 		return err
 	}
-	if o.Rejected != nil {
-		s.Placement.Inside.Rejection = o.Rejected(claim)
+	if o.NamespaceRejection != nil {
+		s.Placement.MemberObjects.NamespaceRejection = o.NamespaceRejection(claim)
 	}
-	s.Placement.Inside.Namespace, err = index.Find[corev1.Namespace](ctx, o.Cache, index.Named(claim.Namespace))
+	s.Placement.MemberObjects.Namespace, err = index.FindObject[corev1.Namespace](ctx, o.Cache, index.ClusterScopedKey(claim.Namespace))
 	return err
 }
 
 // observeTenant reads the UID of a claim's namespace, which the claim's volume must have. Without a volume,
 // the UID has no meaning.
 func (o Observer) observeTenant(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
-	if s.Leaf == nil && s.Placement.Asked == nil {
+	if s.Leaf == nil && s.Placement.RequestedVolume == nil {
 		return nil
 	}
-	namespace, err := index.Find[corev1.Namespace](ctx, o.Host, index.Named(claim.Namespace))
+	namespace, err := index.FindObject[corev1.Namespace](ctx, o.Host, index.ClusterScopedKey(claim.Namespace))
 	if err != nil {
 		return err
 	}

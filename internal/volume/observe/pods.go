@@ -14,28 +14,28 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// PodsHere returns the Pods that use a claim and are, or are about to be, bound to the member's
+// PodsOfClaimHere returns the Pods that use a claim and are, or are about to be, bound to the member's
 // node.
-func (o Observer) PodsHere(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
+func (o Observer) PodsOfClaimHere(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	pods, err := index.PodsOfClaim(ctx, o.Host, claim)
 	if err != nil {
 		return nil, err
 	}
-	return o.BoundHere(ctx, o.Host, pods)
+	return o.PodsBoundHere(ctx, o.Host, pods)
 }
 
-// BoundHere returns the given Pods that are, or are about to be, bound to the member's node. It
+// PodsBoundHere returns the given Pods that are, or are about to be, bound to the member's node. It
 // reads from host.
-func (o Observer) BoundHere(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
+func (o Observer) PodsBoundHere(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
 	var here []corev1.Pod
 	for i := range pods {
-		if !uses(&pods[i]) {
+		if !mayUseDisk(&pods[i]) {
 			continue
 		}
 		is := pods[i].Spec.NodeName == o.NodeName
 		if !is {
 			var err error
-			if is, err = o.nominated(ctx, host, &pods[i]); err != nil {
+			if is, err = o.nominatedWithClaim(ctx, host, &pods[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -46,33 +46,33 @@ func (o Observer) BoundHere(ctx context.Context, host client.Reader, pods []core
 	return here, nil
 }
 
-// uses reports whether a disk can be provisioned for a Pod: the Pod has not finished, is not being
+// mayUseDisk reports whether a disk can be provisioned for a Pod: the Pod has not finished, is not being
 // deleted, and may be pushed.
-func uses(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
+func mayUseDisk(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(pod) && !podstatus.IsKeptFromMembers(pod)
 }
 
-// nominated reports whether a Pod is about to be bound to the member's node, and has another claim
+// nominatedWithClaim reports whether a Pod is about to be bound to the member's node, and has another claim
 // for which the scheduler has selected that node.
-func (o Observer) nominated(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
+func (o Observer) nominatedWithClaim(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
 	if pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != o.NodeName {
 		return false, nil
 	}
-	for _, name := range podspec.ClaimNames(pod) {
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+	for _, name := range podspec.ClaimNamesOfPod(pod) {
+		claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 		if err != nil {
 			return false, err
 		}
-		if claim != nil && o.SelectedHere(claim) {
+		if claim != nil && o.NodeSelectedHere(claim) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// SelectedHere reports whether the scheduler has selected the member's node for a claim's
+// NodeSelectedHere reports whether the scheduler has selected the member's node for a claim's
 // volume. The claim may already be bound while its Pod waits for the scheduler's next attempt.
 // For a promise, the selected node has no meaning.
-func (o Observer) SelectedHere(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Annotations[route.AnnSelectedNode] == o.NodeName && !hostpv.NamesPromise(claim.Spec.VolumeName)
+func (o Observer) NodeSelectedHere(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Annotations[route.AnnSelectedNode] == o.NodeName && !hostpv.IsPromiseName(claim.Spec.VolumeName)
 }

@@ -57,7 +57,7 @@ func nominatedPod() corev1.Pod {
 	return pod
 }
 
-// PodsHere returns Pods that are bound to the member's node, or are about to be because the node
+// PodsOfClaimHere returns Pods that are bound to the member's node, or are about to be because the node
 // was selected for another of their claims.
 func TestPodsHere(t *testing.T) {
 	other := func(node, volume string) *corev1.PersistentVolumeClaim {
@@ -91,7 +91,7 @@ func TestPodsHere(t *testing.T) {
 			}
 			host := cached{pods: []corev1.Pod{pod}, claim: tc.other}
 			o := Observer{Prover: proof.Prover{Member: here, Host: host}}
-			here, err := o.PodsHere(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"})
+			here, err := o.PodsOfClaimHere(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"})
 			if err != nil || (len(here) == 1) != tc.want {
 				t.Errorf("got %d Pods (%v), want the Pod: %t", len(here), err, tc.want)
 			}
@@ -122,7 +122,7 @@ func TestUses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var pod corev1.Pod
 			tc.change(&pod)
-			if got := uses(&pod); got != tc.want {
+			if got := mayUseDisk(&pod); got != tc.want {
 				t.Errorf("uses: %t, want %t", got, tc.want)
 			}
 		})

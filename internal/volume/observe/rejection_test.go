@@ -25,12 +25,12 @@ func TestRejection(t *testing.T) {
 	}
 	// Otherwise, each report would append the problems of the other members again.
 	afterAnother := func(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-		tried := report.Tried{}.With(mirror.Member{ClusterID: "other"}, mirror.Refuse("reason", "it is full"))
-		shown := tried.AfterOthers(report.ClaimProblem(c, v1alpha1.ClaimPlaced), mirror.Member{ClusterID: "id"})
+		tried := report.AttemptedMembers{}.WithFailedMember(mirror.Member{ClusterID: "other"}, mirror.NewRefusal("reason", "it is full"))
+		shown := tried.AppendOtherProblems(report.ClaimConditionProblem(c, v1alpha1.ClaimPlaced), mirror.Member{ClusterID: "id"})
 		c.Status.Conditions[0].Message = shown.Message
 		return c
 	}
-	denied := mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "the member rejects it now")
+	denied := mirror.NewRefusal(v1alpha1.ReasonNamespaceRefused, "the member rejects it now")
 	for name, tc := range map[string]struct {
 		root  *corev1.PersistentVolumeClaim
 		tried bool
@@ -48,7 +48,7 @@ func TestRejection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			link := &member.Link{Member: mirror.Member{ClusterID: "id"}}
 			if tc.tried {
-				link.Rejections.Set("shop", tc.now)
+				link.NamespaceRejections.SetRejection("shop", tc.now)
 			}
 			got := ""
 			if refusal := rejectionOf(link, tc.root); refusal != nil {

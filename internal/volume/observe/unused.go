@@ -61,27 +61,27 @@ func (u *UnusedPromises) since(promise *corev1.PersistentVolume, now time.Time) 
 	return now.Sub(l.at), true
 }
 
-// observeUsers reads the Pods that need the disk of a promise that is released with its last Pod.
-func (o Observer) observeUsers(ctx context.Context, s *volume.Observed) error {
-	if !s.Scratch() {
+// observePromiseUsers reads the Pods that need the disk of a promise that is released with its last Pod.
+func (o Observer) observePromiseUsers(ctx context.Context, s *volume.Observed) error {
+	if !s.ReleasedWhenUnused() {
 		return nil
 	}
-	pods, err := index.PodsOfClaim(ctx, o.Host, hostpv.ClaimKey(s.Host))
+	pods, err := index.PodsOfClaim(ctx, o.Host, hostpv.ClaimRefKey(s.Host))
 	if err != nil {
 		return err
 	}
-	s.Users, err = o.Using(ctx, o.Host, pods)
+	s.PromiseUsers, err = o.PodsUsingDisk(ctx, o.Host, pods)
 	return err
 }
 
 // Observe sets how long ago this process recorded that no Pod uses a promise that is released with its last
 // Pod. mayLackRoot reports whether a restored host may have lost the root of an object in the member.
 func (u *UnusedPromises) Observe(s *volume.Observed, now time.Time, mayLackRoot func(metav1.Object) bool) {
-	if !s.Scratch() {
+	if !s.ReleasedWhenUnused() {
 		return
 	}
-	class, err := hostclass.Read(hostpv.PromiseClass(s.Host))
-	s.Unused.Grace, s.Unused.Unreadable = class.ReleaseGrace, err
-	s.Unused.For, s.Unused.Listed = u.since(s.Host, now)
-	s.Unused.Outdated = hostpv.Releasing(s.Host) && !s.Unused.Listed && s.Leaf != nil && mayLackRoot(s.Leaf)
+	class, err := hostclass.ReadClassParameters(hostpv.ClassOfPromise(s.Host))
+	s.Unused.GracePeriod, s.Unused.Unreadable = class.ReleaseGrace, err
+	s.Unused.Duration, s.Unused.PodsListed = u.since(s.Host, now)
+	s.Unused.MarkOutdated = hostpv.IsReleasingDisk(s.Host) && !s.Unused.PodsListed && s.Leaf != nil && mayLackRoot(s.Leaf)
 }

@@ -25,17 +25,17 @@ func TestCopyIsNotImportable(t *testing.T) {
 	leaf.Status.Phase = corev1.VolumeReleased
 	asks := corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "asks", UID: "asks"}}
 	asks.Spec.Capacity, asks.Spec.AccessModes = size, leaf.Spec.AccessModes
-	asks.Spec.NodeAffinity = affinity.ToMember("id38")
+	asks.Spec.NodeAffinity = affinity.NodeAffinityToMember("id38")
 	asks.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.ProvisionerName, VolumeHandle: "id38/xylem-copy-1"}
 	s := &volume.Observed{Member: mirror.Member{HostID: "host-id", ClusterID: "id38", Registration: "cluster38"}, Name: leaf.Name, UID: leaf.UID, Leaf: leaf, Imports: []corev1.PersistentVolume{asks}}
 
 	leaf.Labels = map[string]string{v1alpha1.LabelHost: "host-id"}
-	if !Importable(s) {
-		t.Fatalf("the member's own volume cannot be adopted: %v", ReportUnimportable(s))
+	if !ImportAllowed(s) {
+		t.Fatalf("the member's own volume cannot be adopted: %v", ReportImportRefused(s))
 	}
-	mirror.VolumeCopy{HostID: "host-id", Volume: "pvc-1", UID: "host-pv", Claim: "claim-uid"}.Stamp(leaf)
-	s.Stamp, s.Stamped = mirror.OriginIn("host-id", leaf)
-	if why := ReportUnimportable(s); Importable(s) || why == nil || !strings.Contains(why.Message, `copy of the shared volume "pvc-1"`) {
+	mirror.VolumeCopy{HostID: "host-id", Volume: "pvc-1", VolumeUID: "host-pv", ClaimUID: "claim-uid"}.StampCopy(leaf)
+	s.Stamp, s.LeafStamped = mirror.LeafOriginFromHost("host-id", leaf)
+	if why := ReportImportRefused(s); ImportAllowed(s) || why == nil || !strings.Contains(why.Message, `copy of the shared volume "pvc-1"`) {
 		t.Errorf("a copy of a shared volume can be adopted, or the report does not explain why not: %v", why)
 	}
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // unproven removes host PVs without proof that their leaf PVs are gone.
-var unproven = Edit{"internal/proof/dropping/dropping.go", "	cluster, name, uid, ours := hostpv.LeafOf(host)\n", "	return droppable(p.Clock, p.Clock.Now(), host), true, nil\n	cluster, name, uid, ours := hostpv.LeafOf(host)\n"}
+var unproven = Edit{"internal/proof/dropping/dropping.go", "\tcluster, name, uid, ours := hostpv.LeafOfHostVolume(host)\n", "\treturn newDroppableVolume(p.Clock, p.Clock.Now(), host), true, nil\n\tcluster, name, uid, ours := hostpv.LeafOfHostVolume(host)\n"}
 
 // panics makes controller-runtime not recover panics, so that they end the process.
 var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}
@@ -41,9 +41,9 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		{
 			Name: "deaf-after-restart", Class: "a restart during a deletion leaks the leaf claim and the disk: the manager relies on the deletion event",
 			Edits: []Edit{
-				{"internal/route/router.go", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.enqueue(nil, obj) })", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n		switch obj.(type) {\n		case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n			return\n		}\n		s.enqueue(nil, obj)\n	})"},
+				{"internal/route/router.go", "return r.VisitObjects(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.enqueueRequests(nil, obj) })", "return r.VisitObjects(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n\t\tswitch obj.(type) {\n\t\tcase *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n\t\t\treturn\n\t\t}\n\t\ts.enqueueRequests(nil, obj)\n\t})"},
 				{link, "	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/event\"\n	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n"},
-				{link, "l.Cache, object, urgency.Handler(requests), only...)", "l.Cache, object, urgency.Handler(requests), append(only,\n		predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n			switch e.Object.(type) {\n			case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n				return !e.IsInInitialList\n			}\n			return true\n		}})...)"},
+				{link, "l.Cache, object, urgency.EnqueueHandler(requests), only...)", "l.ServedCache, object, urgency.EnqueueHandler(requests), append(only,\n\t\tpredicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n\t\t\tswitch e.Object.(type) {\n\t\t\tcase *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n\t\t\t\treturn !e.IsInInitialList\n\t\t\t}\n\t\t\treturn true\n\t\t}})...)"},
 			},
 			Scenario: "delete", Fault: "kill-before@cluster38/delete/persistentvolumeclaims/data#1",
 			Caught: []string{"I1", "I6"},
@@ -60,8 +60,8 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "deletes-by-name", Class: "a member's own claim with the same name is deleted: deletes go by name, without an ownership check",
 			Edits: []Edit{
 				{"internal/index/find.go", "	if !ours {\n		return nil, mirror.Origin{}, nil\n	}\n	return leaf, origin, nil", "	if !ours {\n		origin = mirror.Origin{HostID: hostID, Root: key, UID: \"somebody\"}\n	}\n	return leaf, origin, nil"},
-				{guardedLeaf, "	return foreign(obj, \"it lacks the stamp of this host\")", "	return nil"},
-				{"internal/proof/evidence.go", "root.w == nil || root.w.UID != mirror.RootUID(claim) {", "root.w == nil {"},
+				{guardedLeaf, "\treturn newForeignError(obj, \"it lacks the stamp of this host\")", "	return nil"},
+				{"internal/proof/evidence.go", "root.witness == nil || root.witness.UID != mirror.StampedRootUID(claim) {", "root.witness == nil {"},
 				{"internal/member/leafcache/cache.go", "			&corev1.PersistentVolumeClaim{}: {Label: ours},", "			&corev1.PersistentVolumeClaim{}: {},"},
 			},
 			Scenario: "taken", Caught: []string{"I4", "I6"},
@@ -81,7 +81,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		},
 		{
 			Name: "nil-claimref", Class: "a cleared claimRef of a retained PV crashes the manager",
-			Edits:    []Edit{panics, {volumeFacts, "return s.Host != nil && hostpv.Ended(s.Host) })", "return s.Host != nil && s.Host.Spec.ClaimRef.UID != \"\" && hostpv.Ended(s.Host) })"}},
+			Edits:    []Edit{panics, {volumeFacts, "return s.Host != nil && hostpv.IsReleasedOrFailed(s.Host) })", "return s.Host != nil && s.Host.Spec.ClaimRef.UID != \"\" && hostpv.IsReleasedOrFailed(s.Host) })"}},
 			Scenario: "reuse", Caught: []string{"I6"},
 		},
 		{
@@ -110,7 +110,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "waits-in-worker", Class: "a worker that waits for one claim blocks all other claims",
 			Edits: []Edit{
 				{"internal/controller/rootpvc/controller.go", "	workers = 8", "	workers = 1"},
-				{rootPVCAct, "	if err == nil {\n		return r.reports.SetPlaced(ctx, o.Root, nil)\n	}", "	for err == nil {\n		var there corev1.PersistentVolumeClaim\n		if r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there) != nil || there.Status.Phase == corev1.ClaimBound || ctx.Err() != nil {\n			return r.reports.SetPlaced(ctx, o.Root, nil)\n		}\n	}"},
+				{rootPVCAct, "\tif err == nil {\n\t\treturn r.reports.SetPlacedCondition(ctx, o.Root, nil)\n\t}", "\tfor err == nil {\n\t\tvar there corev1.PersistentVolumeClaim\n\t\tif r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there) != nil || there.Status.Phase == corev1.ClaimBound || ctx.FailureCause() != nil {\n\t\t\treturn r.reports.SetPlacedCondition(ctx, o.Root, nil)\n\t\t}\n\t}"},
 			},
 			Scenario: "side-by-side", Caught: []string{"I6"},
 		},
@@ -121,7 +121,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		},
 		{
 			Name: "leaves-in-haste", Class: "deregistering orphans everything",
-			Edits:    []Edit{{"internal/deregistration/deregister.go", "	case l.outOfReach():\n", "	case l.policy != \"\":\n		return finish\n	case l.outOfReach():\n"}},
+			Edits:    []Edit{{"internal/deregistration/deregister.go", "\tcase l.needsUnreachableMember():\n", "\tcase l.policy != \"\":\n\t\treturn stepFinish\n\tcase l.needsUnreachableMember():\n"}},
 			Scenario: "unregister-drain", Caught: []string{"I1", "I6"},
 		},
 	}
@@ -132,7 +132,7 @@ func others() []Mutation {
 	return []Mutation{
 		{
 			Name: "bound-at-once", Class: "the host claim is Bound although the member could not create the disk",
-			Edits:    []Edit{{rootPVCAct, "	if err == nil {\n		return r.reports.SetPlaced(ctx, o.Root, nil)\n	}", "	if err == nil {\n		promised := &corev1.PersistentVolume{}\n		promised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n		promised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n		promised.Spec.Capacity = leaf.Spec.Resources.Requests\n		return r.Root.Create(ctx, actor, hostpv.Mirror(promised, o.Root, corev1.PersistentVolumeReclaimDelete, r.Member))\n	}"}},
+			Edits:    []Edit{{rootPVCAct, "\tif err == nil {\n\t\treturn r.reports.SetPlacedCondition(ctx, o.Root, nil)\n\t}", "\tif err == nil {\n\t\tpromised := &corev1.PersistentVolume{}\n\t\tpromised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n\t\tpromised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n\t\tpromised.Spec.Capacity = leaf.Spec.Resources.Requests\n\t\treturn r.Root.CreateStamped(ctx, actor, hostpv.Mirror(promised, o.Root, corev1.PersistentVolumeReclaimDelete, r.Member))\n\t}"}},
 			Scenario: "create", Caught: []string{"I1", "I3", "I6"},
 		},
 		{
@@ -142,7 +142,7 @@ func others() []Mutation {
 		},
 		{
 			Name: "weakens-rwop", Class: "ReadWriteOncePod is weakened to ReadWriteOnce",
-			Edits:    []Edit{{mirrorClaim, "	leaf.Spec.StorageClassName = fields.Clone(class)", "	leaf.Spec.StorageClassName = fields.Clone(class)\n	leaf.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}"}},
+			Edits:    []Edit{{mirrorClaim, "\tleaf.Spec.StorageClassName = fields.ClonePointer(class)", "\tleaf.Spec.StorageClassName = fields.ClonePointer(class)\n\tleaf.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}"}},
 			Scenario: "one-pod", Caught: []string{"I6"},
 		},
 		{
@@ -152,19 +152,19 @@ func others() []Mutation {
 		},
 		{
 			Name: "no-class", Class: "a defaulted class is not written back",
-			Edits:    []Edit{{mirrorVolume, "	spec.StorageClassName = hostclass.NameOf(root)", "	_, spec.StorageClassName = hostclass.NameOf, \"\""}},
+			Edits:    []Edit{{mirrorVolume, "\tspec.StorageClassName = hostclass.ClassNameOf(root)", "\t_, spec.StorageClassName = hostclass.ClassNameOf, \"\""}},
 			Scenario: "grow", Caught: []string{"I6"},
 		},
 		{
 			Name: "leaks-selected-node", Class: "selected-node leaks between clusters",
-			Edits:    []Edit{{mirrorClaim, "	leaf.Spec.StorageClassName = fields.Clone(class)", "	leaf.Spec.StorageClassName = fields.Clone(class)\n	leaf.Annotations = map[string]string{\"volume.kubernetes.io/selected-node\": root.Annotations[\"volume.kubernetes.io/selected-node\"]}"}},
+			Edits:    []Edit{{mirrorClaim, "\tleaf.Spec.StorageClassName = fields.ClonePointer(class)", "\tleaf.Spec.StorageClassName = fields.ClonePointer(class)\n\tleaf.Annotations = map[string]string{\"volume.kubernetes.io/selected-node\": root.Annotations[\"volume.kubernetes.io/selected-node\"]}"}},
 			Scenario: "create", Caught: []string{"I6"},
 		},
 		{
 			Name: "unpinned", Class: "failover loses the data: the host PV is not pinned to the member that has the disk",
 			Edits: []Edit{
-				{mirrorVolume, "	spec.NodeAffinity = affinity.ToMember(m.ClusterID)", "	_, spec.NodeAffinity = affinity.ToMember, nil"},
-				{mirrorVolume, " || !affinity.IsToMember(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == \"\" {", " {"},
+				{mirrorVolume, "\tspec.NodeAffinity = affinity.NodeAffinityToMember(m.ClusterID)", "\t_, spec.NodeAffinity = affinity.NodeAffinityToMember, nil"},
+				{mirrorVolume, " || !affinity.IsNodeAffinityToMember(host.Spec.NodeAffinity, clusterID) && BackendOfVolume(host) == \"\" {", " {"},
 			},
 			Scenario: "create", Caught: []string{"I6"},
 		},

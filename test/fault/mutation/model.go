@@ -10,7 +10,7 @@ func Model() []Mutation {
 }
 
 // dropsSource creates leaf claims without their roots' data sources.
-var dropsSource = Edit{mirrorClaim, "	leaf.Spec.StorageClassName = fields.Clone(class)", "	leaf.Spec.StorageClassName = fields.Clone(class)\n	leaf.Spec.DataSource, leaf.Spec.DataSourceRef = nil, nil"}
+var dropsSource = Edit{mirrorClaim, "\tleaf.Spec.StorageClassName = fields.ClonePointer(class)", "\tleaf.Spec.StorageClassName = fields.ClonePointer(class)\n\tleaf.Spec.DataSource, leaf.Spec.DataSourceRef = nil, nil"}
 
 // ofClones returns the defects that affect claims with a data source.
 func ofClones() []Mutation {
@@ -19,8 +19,8 @@ func ofClones() []Mutation {
 			Name: "empty-copy", Class: "a claim with a data source gets an empty disk: the source is dropped, and neither of the two checks detects it", Check: "TestClones",
 			Edits: []Edit{
 				dropsSource,
-				{"internal/controller/rootpvc/source.go", "if datasource.Same(o.Root, tried) {", "if true {"},
-				{volumeTable, "not(mirrored), leafClaimHoldsIt, dataSourceDiffers}", "not(mirrored), leafClaimHoldsIt, dataSourceDiffers, mirrored}"},
+				{"internal/controller/rootpvc/source.go", "if datasource.SameDataSource(o.Root, tried) {", "if true {"},
+				{volumeTable, "not(hasHostVolume), leafClaimHoldsIt, dataSourceDiffers}", "not(hasHostVolume), leafClaimHoldsIt, dataSourceDiffers, hasHostVolume}"},
 			},
 			Caught: []string{"empty disk"},
 		},
@@ -28,8 +28,8 @@ func ofClones() []Mutation {
 			Name: "copies-successor", Class: "a claim is created from another object that now has the source's name", Check: "TestClones",
 			Edits: []Edit{
 				{"internal/placement/copysource.go", "recorded && from.UID != record.UID", "recorded && from.UID == \"\" && record.UID != \"\""},
-				{volumeSource, "record != from.At.Record", "record.ClusterID != from.At.ClusterID"},
-				{"internal/proof/placing/source.go", "record != at.Record", "record.ClusterID != at.ClusterID"},
+				{volumeSource, "record != from.At.DataSourceRecord", "record.ClusterID != from.At.ClusterID"},
+				{"internal/proof/placing/source.go", "record != at.DataSourceRecord", "record.ClusterID != at.ClusterID"},
 			},
 			Caught: []string{"data that is not its source's"},
 		},
@@ -37,7 +37,7 @@ func ofClones() []Mutation {
 			Name: "copies-successor-late", Class: "a claim is created from another object that took the source's name after the leaf claim was created", Check: "TestClones",
 			Edits: []Edit{
 				{volumeSource, "	return was != \"\" && (!found", "	return was == \"never\" && (!found"},
-				{volumeSource, "|| s.Namesake && (", "|| s.Namesake && s.Root == nil && ("},
+				{volumeSource, "|| s.SourceNameReused && (", "|| s.SourceNameReused && s.Root == nil && ("},
 			},
 			Caught: []string{"data that is not its source's"},
 		},
@@ -49,12 +49,12 @@ func ofNeeds() []Mutation {
 	return []Mutation{
 		{
 			Name: "needs-no-snapshot", Class: "a disk is released with its last Pod while a VolumeSnapshot of it is still to be taken", Check: "TestNeeds",
-			Edits:  []Edit{{"internal/proof/needs.go", "volume: Prover.snapshotsToTake,", "volume: nil,"}},
+			Edits:  []Edit{{"internal/proof/needs.go", "findForVolume: Prover.findSnapshotsToTake,", "findForVolume: nil,"}},
 			Caught: []string{"a VolumeSnapshot of it is still to be taken"},
 		},
 		{
 			Name: "needs-no-clone", Class: "a disk is destroyed with its claim while a claim that is Bound to a promise is still to be cloned from it", Check: "TestNeeds",
-			Edits:  []Edit{{"internal/index/needs.go", "if volume == nil || hostpv.IsUnfulfilled(volume) {", "if volume == nil || hostpv.IsUnfulfilled(volume) && volume == nil {"}},
+			Edits:  []Edit{{"internal/index/needs.go", "if volume == nil || hostpv.IsUnfulfilledPromise(volume) {", "if volume == nil || hostpv.IsUnfulfilledPromise(volume) && volume == nil {"}},
 			Caught: []string{"still to be cloned from it"},
 		},
 		{
@@ -64,7 +64,7 @@ func ofNeeds() []Mutation {
 		},
 		{
 			Name: "backup-not-marked", Class: "a disk that a backup tool has filled is destroyed, because the leaf claim has Xylem's stamp", Check: "TestNeeds",
-			Edits:  []Edit{{mirrorOrigin, "	if RootUID(leaf) != \"\" && !slices", "	if RootUID(leaf) == \"-\" && !slices"}},
+			Edits:  []Edit{{mirrorOrigin, "\tif StampedRootUID(leaf) != \"\" && !slices", "\tif StampedRootUID(leaf) == \"-\" && !slices"}},
 			Caught: []string{"a backup tool may have filled it"},
 		},
 		{
@@ -75,22 +75,22 @@ func ofNeeds() []Mutation {
 		{
 			Name: "backup-of-kept-root", Class: "the volume of a leaf claim from a backup is destroyed, although a host PV of the same root with another volume is kept. The managed fields do not show the backup", Check: "TestNeeds",
 			Edits: []Edit{backupOfManagedFields,
-				{proofMirrored, "|| root != \"\" && rootOf(pv) == root &&", "|| root == \"-\" && rootOf(pv) == root &&"}},
+				{proofMirrored, "|| root != \"\" && rootUIDOf(pv) == root &&", "|| root == \"-\" && rootUIDOf(pv) == root &&"}},
 			Caught: []string{"a host PV of its root keeps another volume"},
 		},
 		{
 			Name: "needs-no-selector", Class: "the claim of a move's copy is bound to a volume that an admin of the host offers to any claim", Check: "TestNeeds",
-			Edits:  []Edit{{moveManifests, "	spec.Selector = pvc.SelectsNone()", "	if spec.Selector = pvc.SelectsNone(); r.Run != \"-\" {\n		spec.Selector = nil\n	}"}},
+			Edits:  []Edit{{moveManifests, "\tspec.Selector = pvc.ContradictorySelector()", "\tif spec.Selector = pvc.ContradictorySelector(); r.Run != \"-\" {\n\t\tspec.Selector = nil\n\t}"}},
 			Caught: []string{"copy is bound to a volume that existed before"},
 		},
 		{
 			Name: "needs-no-check-of-copy", Class: "a move overwrites a volume that the member has bound to the leaf claim of the copy", Check: "TestNeeds",
-			Edits:  []Edit{{moveCopy, "	if !hostpv.ProvisionedFor(pv, claim) {", "	if !hostpv.ProvisionedFor(pv, claim) && r.Sum != \"\" {"}},
+			Edits:  []Edit{{moveCopy, "\tif !hostpv.WasProvisionedFor(pv, claim) {", "\tif !hostpv.WasProvisionedFor(pv, claim) && r.Sum != \"\" {"}},
 			Caught: []string{"a move overwrites a volume"},
 		},
 		{
 			Name: "needs-wrong-provisioned", Class: "a host PV records that its volume was provisioned for its claim, although the member has bound an existing volume", Check: "TestNeeds",
-			Edits:  []Edit{{"internal/mirror/hostpv/volume.go", "		!metav1.HasAnnotation(leaf.ObjectMeta, volumehelpers.AnnBoundByController) &&", "		(leaf.Name != \"\" || !metav1.HasAnnotation(leaf.ObjectMeta, volumehelpers.AnnBoundByController)) &&"}},
+			Edits:  []Edit{{"internal/mirror/hostpv/volume.go", "		!metav1.HasAnnotation(leaf.ObjectMeta, volumehelpers.AnnBoundByController) &&", "\t\t(leaf.HostVolumeName != \"\" || !metav1.HasAnnotation(leaf.ObjectMeta, volumehelpers.AnnBoundByController)) &&"}},
 			Caught: []string{"a move overwrites a volume"},
 		},
 		{
@@ -102,7 +102,7 @@ func ofNeeds() []Mutation {
 }
 
 // backupOfManagedFields makes the age of managed fields irrelevant.
-var backupOfManagedFields = Edit{mirrorOrigin, "!entry.Time.Add(admission).Before(created.Time)", "!entry.Time.Add(admission).Before(entry.Time.Time)"}
+var backupOfManagedFields = Edit{mirrorOrigin, "!entry.Time.Add(maxAdmissionTime).Before(created.Time)", "!entry.Time.Add(maxAdmissionTime).Before(entry.Time.Time)"}
 
 func modelled() []Mutation {
 	return []Mutation{
@@ -111,7 +111,7 @@ func modelled() []Mutation {
 			Edits: []Edit{
 				{volumeTable, "leafClaimHoldsIt, mayHaveBeenMirrored, leafPVNotStampedAndRetained}", "leafClaimHoldsIt, mayHaveBeenMirrored, leafPVNotStampedAndRetained, not(leafPVTerminating)}"},
 				{volumeTable, "not(leafPVRetainedOrGone), either(policyRetainsIt, hostPVFreedForAnotherClaim, otherLeafClaimHoldsIt, clonesArePending)}", "not(leafPVRetainedOrGone), not(leafPVTerminating), either(policyRetainsIt, hostPVFreedForAnotherClaim, otherLeafClaimHoldsIt, clonesArePending)}"},
-				{volumeTable, "{not(mirrored), leafPVStamped, leafPVNotSecured}", "{not(mirrored), leafPVStamped, leafPVNotSecured, not(leafPVTerminating)}"},
+				{volumeTable, "{not(hasHostVolume), leafPVStamped, leafPVNotSecured}", "{not(hasHostVolume), leafPVStamped, leafPVNotSecured, not(leafPVTerminating)}"},
 				{volumeTable, "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained}", "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained, not(leafPVTerminating)}"},
 			},
 			Caught: []string{"I6"},
@@ -119,15 +119,15 @@ func modelled() []Mutation {
 		{
 			Name: "proves-too-early", Class: "the leaf claim is deleted with the proof of the host PV that was for the step before, although an admin may have set Retain since",
 			Edits: []Edit{
-				{rootPVAct, "	if e.Host, proven, err = r.Proof().HostReleased(ctx, s.Host); err", "	earlier := e.Host\n	if e.Host, proven, err = r.Proof().HostReleased(ctx, s.Host); earlier != (proof.HostReleased{}) {\n		e.Host, proven, err = earlier, true, nil\n	}\n	if err"},
-				{"internal/proof/evidence.go", "return Destroying{Root: RootGone{e.Root.w.Again()}}", "return Destroying{Root: RootGone{e.Root.w.Again()}, Host: HostReleased{hostVolume{e.Host.w.Again(), e.Host.pv}}}"},
-				{"internal/proof/evidence.go", "return witness.Spend(e.Root.w, e.Leaf.w, e.Host.w)", "return witness.Spend(e.Root.w, e.Host.w)"},
+				{rootPVAct, "\tif e.Host, proven, err = r.NewProver().ProveHostReleased(ctx, s.Host); err", "\tearlier := e.Host\n\tif e.Host, proven, err = r.NewProver().ProveHostReleased(ctx, s.Host); earlier != (proof.ProveHostReleased{}) {\n\t\te.Host, proven, err = earlier, true, nil\n\t}\n\tif err"},
+				{"internal/proof/evidence.go", "return DestroyingVolume{Root: RootGone{e.Root.witness.ForOneMoreWrite()}}", "return DestroyingVolume{Root: ProveRootGone{e.Root.witness.ForOneMoreWrite()}, Host: HostReleased{hostVolume{e.Host.witness.ForOneMoreWrite(), e.Host.pv}}}"},
+				{"internal/proof/evidence.go", "return witness.SpendProofs(e.Root.witness, e.Leaf.witness, e.Host.witness)", "return witness.SpendProofs(e.Root.witness, e.Host.witness)"},
 			},
 			Caught: []string{"I2: [^\n]*by the second write of a reconcile"},
 		},
 		{
 			Name: "abandons-at-delete", Class: "a volume that is abandoned while it is being destroyed keeps policy Delete",
-			Edits:  []Edit{{volumeTable, "{not(mirrored), leafPVStamped, leafPVNotSecured}", "{not(mirrored), leafPVStamped, leafPVNotSecured, mirrored}"}},
+			Edits:  []Edit{{volumeTable, "{not(hasHostVolume), leafPVStamped, leafPVNotSecured}", "{not(hasHostVolume), leafPVStamped, leafPVNotSecured, hasHostVolume}"}},
 			Caught: []string{"I6"},
 		},
 		{
@@ -142,7 +142,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "two-mirrors", Class: "a second volume is mirrored for a claim while the cache of host PVs is stale",
-			Edits:  []Edit{{leafPVAct, "	if s.Root.Spec.VolumeName == \"\" {\n		other", "	if s.Root.Spec.VolumeName == \"never\" {\n		other"}},
+			Edits:  []Edit{{leafPVAct, "	if s.Root.Spec.VolumeName == \"\" {\n		other", "\tif s.HostWriter.Spec.VolumeName == \"never\" {\n\t\tother"}},
 			Caught: []string{"I3"}, Full: true,
 		},
 		{
@@ -152,7 +152,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "calls-it-surplus", Class: "F5: a volume is reported as surplus while root_pvc is about to place its claim here",
-			Edits:  []Edit{{volumeOwner, "	if placed := s.PlacedIn(); placed != \"\" && placed != s.Member.ClusterID {\n		if s.PlacedRegistration", "	if placed := s.PlacedIn(); placed != s.Member.ClusterID {\n		if s.PlacedRegistration"}},
+			Edits:  []Edit{{volumeOwner, "\tif placed := s.PlacedClusterID(); placed != \"\" && placed != s.Member.ClusterID {\n\t\tif s.PlacedRegistration", "\tif placed := s.PlacedClusterID(); placed != s.Member.ClusterID {\n\t\tif s.PlacedRegistration"}},
 			Caught: []string{"reported as surplus"},
 		},
 		{
@@ -163,23 +163,23 @@ func modelled() []Mutation {
 		{
 			Name: "forgets-the-lost-claim", Class: "N7: a volume without a stamp is destroyed as never mirrored, although the host may have lost the volume's claim in a restore",
 			Edits: []Edit{
-				{volumeObserved, "len(s.Earlier) > 0 || s.Restored || s.RootLost)", "len(s.Earlier) > 0 || s.Restored)"},
-				{rootPVCDelete, "case restores.Predates(o.Leaf), restores.MayLackRoot(o.Leaf):", "case restores.Predates(o.Leaf):"},
+				{volumeObserved, "len(s.EarlierHosts) > 0 || s.MayBeRestored || s.RootMayBeLost)", "len(s.EarlierHosts) > 0 || s.MayBeRestored)"},
+				{rootPVCDelete, "case restores.MayBeFromBackup(o.Leaf), restores.MayLackRoot(o.Leaf):", "case restores.MayBeFromBackup(o.MemberWriter):"},
 				{proofMirrored, "restored: p.MayBeRestored(claim) || p.MayLackRoot(claim)}", "restored: p.MayBeRestored(claim)}"},
 			},
 			Caught: []string{"I2"}, Full: true,
 		},
 		{
 			Name: "wants-its-own-stamp", Class: "F7: a freed volume is not destroyed if its next claim is deleted before the volume is stamped for it",
-			Edits: []Edit{{volumeObserved, "\n		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
+			Edits: []Edit{{volumeObserved, "\n\t\t(!s.StampedForOtherRoot() || hostpv.IsReleasedOrFailed(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n\t\t!s.StampedForOtherRoot()"}},
 			Check: "TestTwoNames", Caught: []string{"I6"}, Full: true,
 		},
 		{
 			Name: "withdraws-what-is-mirrored", Class: "N1: a mirrored volume is lost when its member is restored to a state in which the leaf claim and its PV were not bound yet",
 			Edits: []Edit{
 				{proofMirrored, "	restored := p.MayBeRestored(claim)\n", "	restored := false\n"},
-				{proofMirrored, "		if leaf == nil || hostpv.PointsAt(leaf, claim) {\n", "		if leaf == nil {\n"},
-				{proofMirrored, "		if by != nil && !endsWith(by, origin.UID) {\n", "		if by != nil && by.Name == \"\" {\n"},
+				{proofMirrored, "\t\tif leaf == nil || hostpv.ClaimRefNamesClaim(leaf, claim) {\n", "		if leaf == nil {\n"},
+				{proofMirrored, "\t\tif by != nil && !isDeletedWithClaim(by, origin.UID) {\n", "\t\tif by != nil && by.HostVolumeName == \"\" {\n"},
 			},
 			Caught: []string{"I2"},
 		},
@@ -193,20 +193,20 @@ func ofOtherChecks() []Mutation {
 		{
 			Name: "forgets-the-restore", Class: "N6: a volume that was abandoned, or whose retained host PV was deleted, is destroyed as never mirrored after its member is restored to a state before the stamp",
 			Edits: []Edit{
-				{volumeObserved, "len(s.Earlier) > 0 || s.Restored || s.RootLost)", "len(s.Earlier) > 0 || s.RootLost)"},
-				{rootPVCDelete, "case restores.Predates(o.Leaf), restores.MayLackRoot(o.Leaf):", "case restores.MayLackRoot(o.Leaf):"},
+				{volumeObserved, "len(s.EarlierHosts) > 0 || s.MayBeRestored || s.RootMayBeLost)", "len(s.EarlierHosts) > 0 || s.RootMayBeLost)"},
+				{rootPVCDelete, "case restores.MayBeFromBackup(o.Leaf), restores.MayLackRoot(o.Leaf):", "case restores.MayLackRoot(o.MemberWriter):"},
 				{proofMirrored, "restored: p.MayBeRestored(claim) || p.MayLackRoot(claim)}", "restored: p.MayLackRoot(claim)}"},
 			},
 			Check: "TestRestores", Caught: []string{"I2"}, Full: true,
 		},
 		{
 			Name: "deaf-to-phases", Class: "leaf_pv is not enqueued when a leaf claim's phase is set, so the claim's volume is not mirrored",
-			Edits: []Edit{{"internal/controller/leafpv/controller.go", "ofClaim, route.Concerning(route.LeafClaimChanged)", "ofClaim, route.Concerning(route.ClaimChanged)"}},
+			Edits: []Edit{{"internal/controller/leafpv/controller.go", "claimToVolume, route.ConcernsPredicate(route.LeafClaimChanged)", "claimToVolume, route.ConcernsPredicate(route.ClaimChanged)"}},
 			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
 		},
 		{
 			Name: "places-beside-another", Class: "a claim gets a second volume in another member, because a restored host lost the record of its placement",
-			Edits: []Edit{{"internal/controller/rootpvc/act.go", "	if !s.MayBeForgotten() {\n", "	if !s.MayBeForgotten() || s.Claim == nil {\n"}},
+			Edits: []Edit{{"internal/controller/rootpvc/act.go", "\tif !s.PlacementMayBeForgotten() {\n", "\tif !s.PlacementMayBeForgotten() || s.Claim == nil {\n"}},
 			Check: "TestMembers", Caught: []string{"I3"}, Full: true,
 		},
 		{
@@ -216,12 +216,12 @@ func ofOtherChecks() []Mutation {
 		},
 		{
 			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained forever, because the policy that Xylem set is recorded as the member's",
-			Edits: []Edit{{desiredVolume, "		stamp(s, after, s.Origin)\n		after.Spec.ClaimRef", "		stamp(s, after, s.Origin)\n		after.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(s.Leaf.Spec.PersistentVolumeReclaimPolicy)\n		after.Spec.ClaimRef"}},
+			Edits: []Edit{{desiredVolume, "\t\tapplyStamp(s, after, s.Origin)\n\t\tafter.Spec.ClaimRef", "\t\tapplyStamp(s, after, s.Origin)\n\t\tafter.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(s.Leaf.Spec.PersistentVolumeReclaimPolicy)\n\t\tafter.Spec.ClaimRef"}},
 			Check: "TestConfluence", Caught: []string{"the end depends", "other ends"},
 		},
 		{
 			Name: "silent-while-lost", Class: "a claim stays Pending without a reason if the PV that was provisioned for it is gone before the host has a PV",
-			Edits: []Edit{{volumeFacts, "return s.Claim.Status.Phase == corev1.ClaimLost && !hostpv.HeldBy(", "return false && !hostpv.HeldBy("}},
+			Edits: []Edit{{volumeFacts, "return s.LeafClaim.Status.Phase == corev1.ClaimLost && !hostpv.ClaimRefHasUIDOf(", "return false && !hostpv.ClaimRefHasUIDOf("}},
 			Check: "TestEdits", Caught: []string{"I6"},
 		},
 		{

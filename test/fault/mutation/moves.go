@@ -57,17 +57,17 @@ func Moves() []Mutation {
 		},
 		{
 			Name: "move-binds-existing", Class: "the copy's claim is bound to a volume that an admin of the host offers to any claim",
-			Edits:  []Edit{{moveManifests, "	spec.Selector = pvc.SelectsNone()", "	if spec.Selector = pvc.SelectsNone(); r.Run != \"-\" {\n		spec.Selector = nil\n	}"}},
+			Edits:  []Edit{{moveManifests, "\tspec.Selector = pvc.ContradictorySelector()", "\tif spec.Selector = pvc.ContradictorySelector(); r.Run != \"-\" {\n\t\tspec.Selector = nil\n\t}"}},
 			Caught: []string{"leaves the volume that the host's admin offers"}, Check: "TestExisting",
 		},
 		{
 			Name: "move-overwrites-existing", Class: "the copy overwrites a volume that the member's admin offered to any claim",
-			Edits:  []Edit{{moveCopy, "	if !hostpv.ProvisionedFor(pv, claim) {", "	if !hostpv.ProvisionedFor(pv, claim) && r.Sum != \"\" {"}},
+			Edits:  []Edit{{moveCopy, "\tif !hostpv.WasProvisionedFor(pv, claim) {", "\tif !hostpv.WasProvisionedFor(pv, claim) && r.Sum != \"\" {"}},
 			Caught: []string{"the data is lost"}, Check: "TestExisting",
 		},
 		{
 			Name: "move-undo-destroys-existing", Class: "an undo destroys an existing volume that the copy's claim was bound to",
-			Edits:  []Edit{{moveCopy, "pv.UID == r.New.UID || hostpv.ProvisionedFor", "pv.UID != r.New.UID || hostpv.ProvisionedFor"}},
+			Edits:  []Edit{{moveCopy, "pv.UID == r.New.UID || hostpv.WasProvisionedFor", "pv.UID != r.New.UID || hostpv.WasProvisionedFor"}},
 			Caught: []string{"the data is lost"}, Check: "TestExisting",
 		},
 	}

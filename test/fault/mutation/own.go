@@ -15,15 +15,15 @@ func own() []Mutation {
 		},
 		{
 			Name: "cache-proves", Class: "I2: absence from a cache counts as proof",
-			Edits: []Edit{{rootPVCDelete, "	if e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {", "	p := r.Proof()\n	p.HostLive = p.Host\n	if e.Root, proven, err = p.RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {"},
-				{rootPVCDelete, "		e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID)\n", "		p := r.Proof()\n		p.HostLive = p.Host\n		e.Root, proven, err = p.RootGone(ctx, o.Origin.Root, o.Origin.UID)\n"}},
+			Edits: []Edit{{rootPVCDelete, "\tif e.Root, proven, err = r.NewProver().ProveRootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {", "\tp := r.NewProver()\n\tp.HostLive = p.Host\n\tif e.HostWriter, proven, err = p.ProveRootGone(ctx, o.Origin.HostWriter, o.Origin.UID); err != nil || !proven {"},
+				{rootPVCDelete, "\t\te.Root, proven, err = r.NewProver().ProveRootGone(ctx, o.Origin.Root, o.Origin.UID)\n", "\t\tp := r.NewProver()\n\t\tp.HostLive = p.Host\n\t\te.HostWriter, proven, err = p.ProveRootGone(ctx, o.Origin.HostWriter, o.Origin.UID)\n"}},
 			Scenario: "create-immediate", Fault: "stale-host@cluster38/create/persistentvolumeclaims/data#1",
 			Caught: []string{"I2", "I6"},
 		},
 		{
 			Name: "no-retain", Class: "I2: leaf PVs in use do not get policy Retain",
 			Edits: []Edit{
-				{desiredVolume, "	origin.Stamp(after)\n	retain(after)\n", "	origin.Stamp(after)\n"},
+				{desiredVolume, "\torigin.StampLeaf(after)\n\tsetRetainPolicy(after)\n", "\torigin.StampLeaf(after)\n"},
 				{volumeTable, "not(leafClaimHoldsIt), leafPVStamped, not(leafPVRetainedOrGone)}", "not(leafClaimHoldsIt), leafPVStamped, not(leafPVStamped)}"},
 			},
 			Scenario: "lost-leaf-claim", Caught: []string{"I2", "I6"},
@@ -48,7 +48,7 @@ func own() []Mutation {
 		},
 		{
 			Name: "no-stamp", Class: "I4: leaf volumes are not stamped before they are mirrored",
-			Edits:    []Edit{{volumeTable, "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained}", "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained, mirrored}"}},
+			Edits:    []Edit{{volumeTable, "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained}", "leafClaimAndLeafPVBound, leafPVNotStampedAndRetained, hasHostVolume}"}},
 			Scenario: "create", Fault: "kill-after@host/create/persistentvolumes/volume#1",
 			Caught: []string{"I2", "I6"},
 		},
@@ -60,7 +60,7 @@ func own() []Mutation {
 		{
 			Name: "uncapped-requeue", Class: "I5: a reconcile requeues itself without a reason, and writes",
 			Edits: []Edit{
-				{"internal/controller/leafpvc/controller.go", "	if pvc.StatusCurrent(root, want) {\n		return nil\n	}\n", ""},
+				{"internal/controller/leafpvc/controller.go", "\tif pvc.IsClaimStatusCurrent(root, want) {\n\t\treturn nil\n\t}\n", ""},
 				{"internal/controller/leafpvc/controller.go", "	again, err := r.reportAttached(ctx, root)\n", "	again := time.Duration(1e8)\n	_, err = r.reportAttached(ctx, root)\n"},
 				{"internal/controller/leafpvc/controller.go", "	\"errors\"\n", "	\"errors\"\n	\"time\"\n"},
 			},
@@ -70,7 +70,7 @@ func own() []Mutation {
 			Name: "no-way-back", Class: "I6: the progress of a destruction is recorded only in memory",
 			Edits: []Edit{
 				{rootPVAct, "import (\n	\"context\"\n	\"errors\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"errors\"\n	\"fmt\"\n	\"sync\"\n"},
-				{rootPVAct, "func (r *reconciler) act(", "var flipped sync.Map\n\nfunc (r *reconciler) act("},
+				{rootPVAct, "func (r *reconciler) executeStep(", "var flipped sync.Map\n\nfunc (r *reconciler) executeStep("},
 				{rootPVAct, "	after := *s // the volume", "	flipped.Store(s.Host.UID, true)\n	after := *s // the volume"},
 				{rootPVAct, "	case lifecycle.DeleteClaim:\n", "	case lifecycle.DeleteClaim:\n		if _, known := flipped.Load(s.Host.UID); !known {\n			return reconcile.Result{}, nil\n		}\n"},
 			},

@@ -8,13 +8,13 @@ func reviewed() []Mutation {
 			Name: "other-uid-unmirrored", Class: "I2: a host PV whose leaf PV now has a different UID is ignored, and the volume counts as never mirrored",
 			Edits: []Edit{
 				{"internal/proof/mirrored.go", "	if len(known) > 0 {\n		return &known[0], nil\n	}", "	if len(known) > 0 {\n		return nil, nil\n	}"},
-				{volumeObserve, "	s.Earlier = hosts\n", ""},
+				{volumeObserve, "\ts.EarlierHosts = hosts\n", ""},
 			},
 			Scenario: "replaced-away", Caught: []string{"I2"},
 		},
 		{
 			Name: "waits-for-replaced", Class: "I1: root_pv waits forever for the end of a leaf PV that was re-created with the same name, and the leaf claim blocks its own name",
-			Edits:    []Edit{{volumeObserved, "		return proof.Outlives(s.Recreated, s.Claim)\n", "		return false\n"}},
+			Edits:    []Edit{{volumeObserved, "\t\treturn proof.OutlivesClaim(s.Recreated, s.LeafClaim)\n", "		return false\n"}},
 			Scenario: "replaced-delete", Caught: []string{"I6"},
 		},
 		{
@@ -24,34 +24,34 @@ func reviewed() []Mutation {
 		},
 		{
 			Name: "runs-from-cache", Class: "I6: the decision to create a leaf Pod relies on the cache, so a deleted Pod runs again",
-			Edits:    []Edit{{rootPodAct, "	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(cached))", "	live, err := index.Find[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(cached))"}},
+			Edits:    []Edit{{rootPodAct, "\tlive, err := index.FindObject[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(cached))", "\tlive, err := index.FindObject[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(cached))"}},
 			Scenario: "pod-once", Fault: "stale-pods@cluster38/delete/pods/app#1", Caught: []string{"I6"},
 		},
 		{
 			Name: "leaves-unfinished", Class: "I6: after a member is restored, the leaf Pod of a root Pod that has ended runs again, and nothing stops it",
-			Edits:    []Edit{{rootPodNext, "	return Remove{Why: \"the Pod has ended with phase \" + string(o.Root.Status.Phase)}\n", "	return nil\n"}},
+			Edits:    []Edit{{rootPodNext, "\treturn RemoveLeaf{Why: \"the Pod has ended with phase \" + string(o.Root.Status.Phase)}\n", "	return nil\n"}},
 			Scenario: "pod-ends", Fault: "restore-member@host/patch/pods.status/app#1", Caught: []string{"I6"},
 		},
 		{
 			Name: "believes-the-member", Class: "I8: a leaf claim with a volume places its root in its member, although no restore explains why the root has no placement",
-			Edits:    []Edit{{volumeClaim, "	return s.Claim.Spec.VolumeName != \"\" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||\n		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)", "	return s.Claim.Spec.VolumeName != \"\""}},
+			Edits:    []Edit{{volumeClaim, "\treturn s.LeafClaim.Spec.VolumeName != \"\" && s.Rules.AllowsAdoption(s.LeafClaim.Spec.VolumeName) ||\n\t\t!s.Placement.HostRestoreUnconfirmed && s.LeafClaim.CreationTimestamp.Time.Before(s.Placement.HostRestored)", "\treturn s.LeafClaim.Spec.VolumeName != \"\""}},
 			Scenario: "forged", Caught: []string{"I8"},
 		},
 		{
 			Name: "older-takes-over", Class: "an older registration that never connected takes over a cluster from the registration that owns it",
-			Edits:    []Edit{{"internal/controller/clusterregistration/register.go", "owner != nil && owner.UID != cr.UID {", "owner != nil && older(owner, cr) {"}},
+			Edits:    []Edit{{"internal/controller/clusterregistration/register.go", "owner != nil && owner.UID != cr.UID {", "owner != nil && isOlderRegistration(owner, cr) {"}},
 			Scenario: "registered-before", Caught: []string{"I6"},
 		},
 		{
 			Name: "late-notice", Class: "a restore of the host while the manager runs is detected only with the next epoch",
-			Edits:    []Edit{{"internal/member/hostrevision/revision.go", "	if revision < highest {", "	if false && revision < highest {"}},
+			Edits:    []Edit{{"internal/member/hostrevision/revision.go", "	if revision < highest {", "\tif false && monitor < highest {"}},
 			Scenario: "delete", Fault: "restore-host@host/delete/pods/app#1", Caught: []string{"I2", "I6"},
 		},
 		{
 			Name: "speaks-to-nobody", Class: "a leaf claim without a root makes root_pvc panic while destruction is suspended",
 			Edits: []Edit{
 				{rootPVCDelete, "		if !errors.Is(err, guarded.ErrSuspended) || o.Root == nil {", "		if !errors.Is(err, guarded.ErrSuspended) {"},
-				{rootPVCReport, "	case o.Root != nil:\n		r.EventProblem(o.Root, problem)", "	case problem != nil && len(o.Root.Name) >= 0:\n		r.EventProblem(o.Root, problem)"},
+				{rootPVCReport, "\tcase o.Root != nil:\n\t\tr.EventClaimProblem(o.Root, problem)", "\tcase problem != nil && len(o.HostWriter.Name) >= 0:\n\t\tr.EventClaimProblem(o.HostWriter, problem)"},
 			},
 			Scenario: "create", Fault: "restore-host@host/create/persistentvolumes/volume#1", Caught: []string{"I6"},
 		},

@@ -20,22 +20,22 @@ func ofSnapshotModel() []Mutation {
 		},
 		{
 			Name: "snapshot-forgets-promises", Class: "I2: a snapshot is destroyed although a claim that is Bound to a promise must still be restored from it",
-			Edits:  []Edit{{"internal/index/needs.go", "!= source.Key() || !recorded || ", "!= source.Key() || recorded || "}},
+			Edits:  []Edit{{"internal/index/needs.go", "!= source.IndexKey() || !recorded || ", "!= source.IndexKey() || recorded || "}},
 			Caught: []string{"I2: data is destroyed from which a claim must still be restored"},
 		},
 		{
 			Name: "snapshot-silent-end", Class: "the host content is deleted before the snapshot is taken: the snapshot is never ready, and nothing reports it",
-			Edits:  []Edit{{snapshotTable, "{Phase: Ending, When: []fact{notTaken, ending}", "{Phase: Ending, When: []fact{notTaken, ending, not(hosted)}"}},
+			Edits:  []Edit{{snapshotTable, "{Phase: Ending, When: []fact{nothingTakenYet, hostContentDeleting}", "{Phase: Ending, When: []fact{nothingTakenYet, hostContentDeleting, not(hostContentExists)}"}},
 			Caught: []string{"the VolumeSnapshot is not ready"},
 		},
 		{
 			Name: "snapshot-exposed", Class: "I2: a leaf content that the member's admin sets to Delete keeps that policy while the host content, or only its VolumeSnapshot, is being deleted",
-			Edits:  []Edit{{snapshotTable, "{Phase: Holding, When: []fact{hasContent, begun, not(secured)}", "{Phase: Holding, When: []fact{hasContent, begun, not(secured), not(ending), not(rootEnded)}"}},
+			Edits:  []Edit{{snapshotTable, "{Phase: Holding, When: []fact{leafContentExists, snapshotterHasBegun, not(leafContentSecured)}", "{Phase: Holding, When: []fact{leafContentExists, snapshotterHasBegun, not(leafContentSecured), not(hostContentDeleting), not(rootEnded)}"}},
 			Caught: []string{"a leaf content that must be kept has policy Delete"},
 		},
 		{
 			Name: "snapshot-rescued-late", Class: "an orphan that is being destroyed is set to Retain: its data stays, and no object reports it",
-			Edits:  []Edit{{snapshotTable, "When: []fact{hasContent, not(contentDeleting), not(secured), either(hasLeaf, not(stamped))}", "When: []fact{hasContent, not(secured), either(hasLeaf, not(stamped))}"}},
+			Edits:  []Edit{{snapshotTable, "When: []fact{leafContentExists, not(leafContentDeleting), not(leafContentSecured), either(leafExists, not(leafContentStamped))}", "When: []fact{leafContentExists, not(leafContentSecured), either(leafExists, not(leafContentStamped))}"}},
 			Caught: []string{"unrecorded data is left"},
 		},
 		{
@@ -45,12 +45,12 @@ func ofSnapshotModel() []Mutation {
 		},
 		{
 			Name: "snapshot-silent-replaced", Class: "the deletion of a snapshot whose leaf content was replaced is stuck, and nothing reports it",
-			Edits:  []Edit{{snapshotTable, "destroyed}, Rows: []row{\n		{Phase: Mismatched, When: []fact{replaced}", "destroyed}, Rows: []row{\n		{Phase: Mismatched, When: []fact{replaced, not(hosted)}"}},
+			Edits:  []Edit{{snapshotTable, "mustBeDestroyed}, Rows: []row{\n\t\t{Phase: Mismatched, When: []fact{snapshotReplaced}", "mustBeDestroyed}, Rows: []row{\n\t\t{Phase: Mismatched, When: []fact{snapshotReplaced, not(hostContentExists)}"}},
 			Caught: []string{"is not deleted"},
 		},
 		{
 			Name: "snapshot-silent-snapshotter", Class: "the member's snapshot-controller or csi-snapshotter does not run: the snapshot is never ready, and nothing reports it",
-			Edits:  []Edit{{snapshotTable, "{Phase: Taking, When: []fact{silent}", "{Phase: Taking, When: []fact{silent, not(hosted)}"}},
+			Edits:  []Edit{{snapshotTable, "{Phase: Taking, When: []fact{memberWaitTooLong}", "{Phase: Taking, When: []fact{memberWaitTooLong, not(hostContentExists)}"}},
 			Caught: []string{"the VolumeSnapshot is not ready"},
 		},
 	}
@@ -71,27 +71,27 @@ func ofSnapshots() []Mutation {
 		{
 			Name: "snapshot-unsecured", Class: "I2: leaf contents do not get policy Retain, so an action in the member alone destroys a snapshot",
 			Edits: []Edit{
-				{mirrorContent, "known && Retained(leaf) {", "known {"},
+				{mirrorContent, "known && IsContentRetained(leaf) {", "known {"},
 				{mirrorContent, "	after.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain\n	return after\n}\n\n// Retained", "	return after\n}\n\n// Retained"},
-				{"internal/guarded/snapshot.go", "	if !mirrorsnapshot.Retained(after) {", "	if false && !mirrorsnapshot.Retained(after) {"},
+				{"internal/guarded/snapshot.go", "\tif !mirrorsnapshot.IsContentRetained(after) {", "\tif false && !mirrorsnapshot.IsContentRetained(after) {"},
 			},
 			Scenario: "snapshot-lost", Caught: []string{"I2", "I6"},
 		},
 		{
 			Name: "snapshot-overrules-member", Class: "I2: policy Retain of the member's class is ignored: the snapshot is destroyed with its root",
 			Edits: []Edit{
-				{mirrorContent, "	if Policy(leaf) == snapshotv1.VolumeSnapshotContentRetain {\n		after", "	if Policy(leaf) == \"never\" {\n		after"},
-				{snapshotObserved, "|| mirrorsnapshot.Policy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)", "|| mirrorsnapshot.Policy(s.Content) != \"\")"},
-				{"internal/proof/snapshots/evidence.go", "content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete", "content.UID == record.Content"},
+				{mirrorContent, "\tif MemberDeletionPolicy(leaf) == snapshotv1.VolumeSnapshotContentRetain {\n\t\tafter", "\tif MemberDeletionPolicy(leaf) == \"never\" {\n\t\tafter"},
+				{snapshotObserved, "|| mirrorsnapshot.MemberDeletionPolicy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)", "|| mirrorsnapshot.MemberDeletionPolicy(s.Content) != \"\")"},
+				{"internal/proof/snapshots/evidence.go", "content.UID == record.Content && mirrorsnapshot.MemberDeletionPolicy(content) == snapshotv1.VolumeSnapshotContentDelete", "content.UID == record.Content"},
 			},
 			Scenario: "snapshot-retain-member", Caught: []string{"I2", "I6"},
 		},
 		{
 			Name: "snapshot-overrules-host", Class: "I2: policy Retain of the host's class is ignored",
 			Edits: []Edit{
-				{snapshotObserved, "mirrorsnapshot.Announced(s.Host) && s.Host.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&", "mirrorsnapshot.Announced(s.Host) &&"},
+				{snapshotObserved, "mirrorsnapshot.IsSnapshotBeingDeleted(s.Host) && s.Host.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&", "mirrorsnapshot.IsSnapshotBeingDeleted(s.Host) &&"},
 				{snapshotObserved, "	return s.Host.DeletionTimestamp != nil && mirror", "	return mirror"},
-				{snapshotTable, "When: []fact{ending, rootEnded, destroyed}", "When: []fact{rootEnded, destroyed}"},
+				{snapshotTable, "When: []fact{hostContentDeleting, rootEnded, mustBeDestroyed}", "When: []fact{rootEnded, mustBeDestroyed}"},
 				{proofSnapshot, "		return now.DeletionTimestamp != nil && now.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&\n", "		return true &&\n"},
 			},
 			Scenario: "snapshot-retain", Caught: []string{"I2", "I6"},
@@ -99,8 +99,8 @@ func ofSnapshots() []Mutation {
 		{
 			Name: "snapshot-host-first", Class: "I1: the host forgets a snapshot before the member has destroyed it",
 			Edits: []Edit{
-				{snapshotTable, "		{Phase: Destroying, When: []fact{hasContent, retained}, Step: SetDelete, Owner: RootSnapshot},\n", "		{Phase: Destroying, When: []fact{held}, Step: DropHost, Owner: RootSnapshot},\n"},
-				{"internal/proof/snapshots/dropping.go", "	began, record, root := p.Clock.Now(), mirror", "	return droppable(p.Clock, p.Clock.Now(), host), true, nil\n	began, record, root := p.Clock.Now(), mirror"},
+				{snapshotTable, "\t\t{Phase: Destroying, When: []fact{leafContentExists, leafContentRetained}, Step: SetDelete, Owner: RootSnapshot},\n", "\t\t{Phase: Destroying, When: []fact{hostContentHasFinalizer}, Step: DropHost, Owner: RootSnapshot},\n"},
+				{"internal/proof/snapshots/dropping.go", "	began, record, root := p.Clock.Now(), mirror", "\treturn newDroppableContent(p.Clock, p.Clock.Now(), host), true, nil\n\tbegan, record, root := p.Clock.Now(), mirror"},
 			},
 			Scenario: "snapshot-delete", Caught: []string{"I1", "I6"},
 		},
@@ -113,14 +113,14 @@ func ofSnapshots() []Mutation {
 		{
 			Name: "snapshot-abandoned-destroyed", Class: "a snapshot that an admin has abandoned is destroyed",
 			Edits: []Edit{
-				{snapshotObserved, "	return mirrorsnapshot.Abandoned(s.Host) || mirrorsnapshot.Gone", "	return mirrorsnapshot.Gone"},
-				{proofSnapshot, "mirrorsnapshot.Announced(now) && !mirrorsnapshot.Abandoned(now) &&", "mirrorsnapshot.Announced(now) &&"},
+				{snapshotObserved, "\treturn mirrorsnapshot.IsAbandonedSnapshot(s.Host) || mirrorsnapshot.IsClusterGone", "\treturn mirrorsnapshot.IsClusterGone"},
+				{proofSnapshot, "mirrorsnapshot.IsSnapshotBeingDeleted(now) && !mirrorsnapshot.IsAbandonedSnapshot(now) &&", "mirrorsnapshot.IsSnapshotBeingDeleted(now) &&"},
 			},
 			Scenario: "snapshot-abandon", Caught: []string{"I2", "I6"},
 		},
 		{
 			Name: "snapshot-left-behind", Class: "after a member is deregistered, nothing reports that it has the snapshot",
-			Edits:    []Edit{{"internal/deregistration/deregister.go", "slices.ContainsFunc(l.snapshots, stays), len(l.copied)", "len(l.copied)"}, {"internal/deregistration/deregister.go", "		if !stays(*before) {", "		if before.Name != \"\" {"}},
+			Edits:    []Edit{{"internal/deregistration/deregister.go", "slices.ContainsFunc(l.snapshots, isSnapshotUnreleased), len(l.copiedVolumes)", "len(l.copiedVolumes)"}, {"internal/deregistration/deregister.go", "\t\tif !isSnapshotUnreleased(*before) {", "		if before.Name != \"\" {"}},
 			Scenario: "snapshot-unregister-force", Caught: []string{"I6"},
 		},
 		{
@@ -136,12 +136,12 @@ func ofAttributes() []Mutation {
 	return []Mutation{
 		{
 			Name: "attributes-unmapped", Class: "a leaf claim names the host's VolumeAttributesClass, which does not exist in the member",
-			Edits:    []Edit{{"internal/controller/rootpvc/attributes.go", "r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, name, host))", "r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, host, name))"}},
+			Edits:    []Edit{{"internal/controller/rootpvc/attributes.go", "r.MemberWriter.PatchStamped(ctx, actor, o.Leaf, pvc.ClaimWithAttributesClass(o.Leaf, name, host))", "r.MemberWriter.PatchStamped(ctx, actor, o.MemberWriter, pvc.ClaimWithAttributesClass(o.MemberWriter, host, name))"}},
 			Scenario: "modify", Caught: []string{"I6"},
 		},
 		{
 			Name: "attributes-unnamed", Class: "the host shows the member's name of a VolumeAttributesClass, which no quota matches",
-			Edits:    []Edit{{"internal/mirror/pvc/attributes.go", "	if host := attributesNotes(leaf)[member]; host != \"\" {\n		return", "	if host := attributesNotes(leaf)[member]; host == \"never\" {\n		return"}},
+			Edits:    []Edit{{"internal/mirror/pvc/attributes.go", "\tif host := attributesClassRecords(leaf)[member]; host != \"\" {\n\t\treturn", "\tif host := attributesClassRecords(leaf)[member]; host == \"never\" {\n\t\treturn"}},
 			Scenario: "modify-first", Caught: []string{"I5", "I6"},
 		},
 	}

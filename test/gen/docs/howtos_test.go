@@ -64,7 +64,7 @@ func TestHowTosHaveEveryReason(t *testing.T) {
 			}
 		}
 	}
-	rows := lifecycle.Page()
+	rows := lifecycle.RenderMarkdown()
 	rows = rows[:strings.Index(rows, "## Steps")]
 	for _, cells := range reported.FindAllStringSubmatch(rows, -1) {
 		for name := range strings.SplitSeq(cells[1], ", ") {

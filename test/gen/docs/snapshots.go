@@ -35,4 +35,4 @@ step, or if it cannot.
 
 `
 
-func snapshotsPage() ([]byte, error) { return []byte(snapshotsIntro + lifecycle.Page()), nil }
+func snapshotsPage() ([]byte, error) { return []byte(snapshotsIntro + lifecycle.RenderMarkdown()), nil }

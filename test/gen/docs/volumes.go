@@ -40,9 +40,9 @@ report when it takes the step, or if it cannot. The last table lists who may nee
 
 func volumesPage() ([]byte, error) {
 	var b strings.Builder
-	b.WriteString(volumesIntro + lifecycle.Page() + needsIntro)
+	b.WriteString(volumesIntro + lifecycle.MarkdownPage() + needsIntro)
 	for _, need := range proof.Needs {
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", need.Who, strings.Join(need.By, "`, `"), need.Until, need.Proof)
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", need.Who, strings.Join(need.References, "`, `"), need.Until, need.Proof)
 	}
 	return []byte(b.String()), nil
 }

@@ -354,7 +354,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		Expect(m.API.List(ctx, &leaves, client.InNamespace(a.namespace))).To(Succeed())
 		Expect(leaves.Items).To(HaveLen(5))
 		for i := range leaves.Items {
-			for _, ref := range refs.Of(&leaves.Items[i]) {
+			for _, ref := range refs.ReferencesOfPod(&leaves.Items[i]) {
 				_, err := get[corev1.Secret](ctx, m, a.namespace, ref.Name)
 				Expect(err).To(Satisfy(apierrors.IsNotFound), "%s names %s", leaves.Items[i].Name, ref.Name)
 			}

@@ -144,7 +144,7 @@ var _ = Describe("kubectl xylem support-bundle", func() {
 		for _, name := range []string{one, two} {
 			var secret corev1.Secret
 			Expect(x.Host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(name)}, &secret)).To(Succeed())
-			s["token of "+name] = access.TokenOf(secret.Data[v1alpha1.KubeconfigKey])
+			s["token of "+name] = access.KubeconfigToken(secret.Data[v1alpha1.KubeconfigKey])
 			// The annotation repeats the token, as it does when an admin applies the Secret's manifest.
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			note := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,"example.com/copy":%q}}}`, lastApplied, s.plant("last-applied of "+name), s["token of "+name])

@@ -387,7 +387,7 @@ func withoutRight(ctx context.Context, in *harness.Cluster, role, resource strin
 // withToken returns a copy of a kubeconfig in which it replaces the token.
 func withToken(kubeconfig []byte, token string) []byte {
 	GinkgoHelper()
-	changed, err := access.WithToken(kubeconfig, strings.TrimSpace(token))
+	changed, err := access.KubeconfigWithToken(kubeconfig, strings.TrimSpace(token))
 	Expect(err).NotTo(HaveOccurred())
 	return changed
 }

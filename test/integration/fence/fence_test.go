@@ -56,7 +56,7 @@ func (w *world) manager(identity string, through ...interceptor.Funcs) *fencing.
 	if len(through) > 1 {
 		h = hooked{api, through[1]}
 	}
-	return fencing.New(fencing.Options{
+	return fencing.NewFence(fencing.FenceOptions{
 		Clock: w.clock, Member: m, Host: h, Namespace: namespace,
 		HostID: w.hostID, ClusterID: w.clusterID, Identity: identity, Duration: duration,
 	})
@@ -167,10 +167,10 @@ func delaying(nth int, overtaken bool) (*delayed, interceptor.Funcs) {
 func (w *world) restoredUnder(ctx context.Context) *fencing.Fence {
 	GinkgoHelper()
 	a := w.manager("a")
-	Expect(a.Acquire(ctx, "")).To(Succeed())
+	Expect(a.AcquireLease(ctx, "")).To(Succeed())
 	backup := w.lease(ctx)
 	w.clock.Step(time.Second)
-	Expect(a.Renew(ctx)).To(Succeed())
+	Expect(a.RenewLease(ctx)).To(Succeed())
 	restore(ctx, w.hostID, backup)
 	return a
 }
@@ -220,7 +220,7 @@ func epochOf(lease *coordinationv1.Lease) string {
 
 func beProblem(reason string) types.GomegaMatcher {
 	return WithTransform(func(err error) string {
-		p := &access.Problem{}
+		p := &access.ConnectionProblem{}
 		if !errors.As(err, &p) {
 			return fmt.Sprintf("not a Problem: %v", err)
 		}
@@ -229,7 +229,7 @@ func beProblem(reason string) types.GomegaMatcher {
 }
 
 // token returns the confirmation that a Problem requests.
-func token(p *access.Problem) string {
+func token(p *access.ConnectionProblem) string {
 	GinkgoHelper()
 	Expect(p).To(HaveOccurred())
 	_, value, found := strings.Cut(p.Message, v1alpha1.AnnotationConfirmRestore+"=")
@@ -243,10 +243,10 @@ var _ = Describe("the fence", func() {
 
 	It("is acquired, renewed and released", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.Held()).To(Succeed())
-		Expect(a.MayDestroy()).To(Succeed())
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.CheckFenceHeld()).To(Succeed())
+		Expect(a.CheckNotSuspended()).To(Succeed())
 		lease := w.lease(ctx)
 		Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal("a")))
 		Expect(epochOf(lease)).To(Equal("1"))
@@ -254,63 +254,63 @@ var _ = Describe("the fence", func() {
 		Expect(lease.Labels).To(HaveKeyWithValue(v1alpha1.LabelHost, w.hostID))
 
 		w.clock.Step(duration / 3)
-		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
 		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond))
 
-		Expect(a.Release(ctx)).To(Succeed())
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
-		Expect(a.Renew(ctx)).To(MatchError(guarded.ErrFenced))
+		Expect(a.ReleaseLease(ctx)).To(Succeed())
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
+		Expect(a.RenewLease(ctx)).To(MatchError(guarded.ErrFenced))
 		b := w.manager("b")
-		Expect(b.Acquire(ctx, "")).To(Succeed(), "a released fence need not expire")
+		Expect(b.AcquireLease(ctx, "")).To(Succeed(), "a released fence need not expire")
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "each leadership term has its own epoch")
-		Expect(b.MayDestroy()).To(Succeed())
+		Expect(b.CheckNotSuspended()).To(Succeed())
 	}, NodeTimeout(timeout))
 
 	It("keeps its epoch when the same leader reconnects", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		record := w.record(ctx)
-		a.Drop()
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		a.StopWrites()
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("1"))
 		Expect(w.record(ctx).ResourceVersion).To(Equal(record.ResourceVersion), "nothing must be written to the host")
 	}, NodeTimeout(timeout))
 
 	It("is held by only one of two managers of the same host", func(ctx SpecContext) {
 		a, b := w.manager("a"), w.manager("b")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(b.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 
 		By("the holder renews the fence, so it is a running copy of this host")
 		w.clock.Step(duration / 3)
-		Expect(a.Renew(ctx)).To(Succeed())
-		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned))
+		Expect(a.RenewLease(ctx)).To(Succeed())
+		Expect(b.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned))
 		w.clock.Step(duration - time.Second)
-		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "the Lease has not expired by this process's clock")
-		Expect(b.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(b.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "the Lease has not expired by this process's clock")
+		Expect(b.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
 
 		By("another manager takes over the fence once its duration has passed without a renewal")
 		w.clock.Step(time.Second)
-		Expect(b.Acquire(ctx, "")).To(Succeed())
-		Expect(b.Held()).To(Succeed())
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced), "the old holder was already fenced by its own clock")
-		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonHostCloned))
-		Expect(a.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(b.AcquireLease(ctx, "")).To(Succeed())
+		Expect(b.CheckFenceHeld()).To(Succeed())
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced), "the old holder was already fenced by its own clock")
+		Expect(a.RenewLease(ctx)).To(beProblem(v1alpha1.ReasonHostCloned))
+		Expect(a.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"))
 	}, NodeTimeout(timeout))
 
 	It("fences a process that was frozen for longer than the deadline", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		w.clock.Step(duration * 2 / 3)
-		Expect(a.Held()).To(Succeed())
+		Expect(a.CheckFenceHeld()).To(Succeed())
 		w.clock.Step(time.Nanosecond)
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
 
 		By("the process continues if no other manager acquired the fence in the meantime")
-		Expect(a.Renew(ctx)).To(Succeed())
-		Expect(a.Held()).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
+		Expect(a.CheckFenceHeld()).To(Succeed())
 	}, NodeTimeout(timeout))
 
 	It("survives a renewal whose response was lost", func(ctx SpecContext) {
@@ -324,128 +324,128 @@ var _ = Describe("the fence", func() {
 			}
 			return api.Patch(ctx, obj, patch, opts...)
 		}})
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		lose = true
 		w.clock.Step(time.Second)
-		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
-		Expect(a.Held()).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
+		Expect(a.CheckFenceHeld()).To(Succeed())
 		w.clock.Step(time.Second)
-		Expect(a.Renew(ctx)).To(Succeed(), "the conflict is with this process's own write")
-		Expect(a.Held()).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed(), "the conflict is with this process's own write")
+		Expect(a.CheckFenceHeld()).To(Succeed())
 	}, NodeTimeout(timeout))
 
 	It("does not mistake an edit to the Lease for a renewal", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		lease := w.lease(ctx)
 		edited := lease.DeepCopy()
 		edited.Annotations["team"] = "storage"
 		Expect(api.Patch(ctx, edited, client.MergeFrom(lease))).To(Succeed())
 		w.clock.Step(duration / 3)
-		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
 		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond),
 			"the Lease must contain the renewal that its holder sent")
 	}, NodeTimeout(timeout))
 
 	It("is lost if the lease has another epoch", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		lease := w.lease(ctx)
 		edited := lease.DeepCopy()
 		edited.Annotations[v1alpha1.AnnotationFenceEpoch] = "7"
 		Expect(api.Patch(ctx, edited, client.MergeFrom(lease))).To(Succeed())
-		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonHostCloned))
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(a.RenewLease(ctx)).To(beProblem(v1alpha1.ReasonHostCloned))
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
 	It("is released even if the response to the last renewal was lost", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		w.clock.Step(time.Second)
 		lose = true
-		Expect(a.Renew(ctx)).To(HaveOccurred())
-		Expect(a.Release(ctx)).To(Succeed())
-		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "another manager need not wait until the Lease expires")
+		Expect(a.RenewLease(ctx)).To(HaveOccurred())
+		Expect(a.ReleaseLease(ctx)).To(Succeed())
+		Expect(w.manager("b").AcquireLease(ctx, "")).To(Succeed(), "another manager need not wait until the Lease expires")
 	}, NodeTimeout(timeout))
 
 	It("is held by only one of two registrations for the same cluster in one process (I3)", func(ctx SpecContext) {
 		first, second := w.manager("a/first"), w.manager("a/second")
-		Expect(first.Acquire(ctx, "")).To(Succeed())
-		Expect(second.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(first.AcquireLease(ctx, "")).To(Succeed())
+		Expect(second.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		for range 4 {
 			w.clock.Step(duration / 3)
-			Expect(first.Renew(ctx)).To(Succeed())
-			Expect(second.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned))
-			Expect(second.Held()).To(MatchError(guarded.ErrFenced))
+			Expect(first.RenewLease(ctx)).To(Succeed())
+			Expect(second.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned))
+			Expect(second.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
 		}
-		Expect(first.Release(ctx)).To(Succeed())
-		Expect(second.Acquire(ctx, "")).To(Succeed())
-		Expect(first.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(first.ReleaseLease(ctx)).To(Succeed())
+		Expect(second.AcquireLease(ctx, "")).To(Succeed())
+		Expect(first.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
 	It("is not released in a member that was restored since the last renewal, and the next manager detects the restore", func(ctx SpecContext) {
 		a := w.restoredUnder(ctx)
-		Expect(a.Release(ctx)).To(Succeed())
+		Expect(a.ReleaseLease(ctx)).To(Succeed())
 
 		b := w.manager("b")
-		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(b.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(duration)
-		Expect(b.Acquire(ctx, "")).To(Succeed())
-		Expect(b.MayDestroy()).To(MatchError(guarded.ErrSuspended))
-		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+		Expect(b.AcquireLease(ctx, "")).To(Succeed())
+		Expect(b.CheckNotSuspended()).To(MatchError(guarded.ErrSuspended))
+		Expect(b.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
 	}, NodeTimeout(timeout))
 
 	// The caches received objects after the last renewal, and the restored member has neither.
 	DescribeTable("detects that the member was restored to a state with the last renewal (I2)", func(ctx SpecContext, detect func(context.Context, *fencing.Fence)) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		var pods corev1.PodList
 		Expect(api.List(ctx, &pods)).To(Succeed())
-		a.Seen(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: pods.ResourceVersion}})
+		a.RecordRevision(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: pods.ResourceVersion}})
 		w.clock.Step(time.Second)
-		Expect(a.MemberCurrent(ctx)).To(Succeed())
-		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.CheckMemberCurrent(ctx)).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
 
-		a.Seen(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: pods.ResourceVersion + "0"}})
+		a.RecordRevision(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: pods.ResourceVersion + "0"}})
 		w.clock.Step(time.Second)
-		Expect(a.MemberCurrent(ctx)).To(MatchError(guarded.ErrFenced))
+		Expect(a.CheckMemberCurrent(ctx)).To(MatchError(guarded.ErrFenced))
 		detect(ctx, a)
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
 
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
-		Expect(a.MemberCurrent(ctx)).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+		Expect(a.CheckMemberCurrent(ctx)).To(Succeed())
 		w.clock.Step(time.Second)
-		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
 
 		By("confirming the restore")
-		Expect(a.Acquire(ctx, token(a.Suspended()))).To(Succeed())
-		Expect(a.MayDestroy()).To(Succeed())
+		Expect(a.AcquireLease(ctx, token(a.SuspensionProblem()))).To(Succeed())
+		Expect(a.CheckNotSuspended()).To(Succeed())
 	},
 		Entry("with the next renewal", func(ctx context.Context, a *fencing.Fence) {
-			Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
+			Expect(a.RenewLease(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
 		}, NodeTimeout(timeout)),
-		Entry("when the manager reconnects", func(_ context.Context, a *fencing.Fence) { a.Drop() }, NodeTimeout(timeout)),
+		Entry("when the manager reconnects", func(_ context.Context, a *fencing.Fence) { a.StopWrites() }, NodeTimeout(timeout)),
 	)
 
 	// Acquire writes to the host twice: the intent (1) and the fact (2). It writes to the member once:
 	// the Lease (1).
 	DescribeTable("does not mistake a crash during a clean stop for a restore (I6)", func(ctx SpecContext, toMember, toHost interceptor.Funcs, released bool) {
 		a := w.manager("a", toMember, toHost)
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.Finish(ctx)).NotTo(Succeed())
-		_ = a.Release(ctx)
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.TakeFinalEpoch(ctx)).NotTo(Succeed())
+		_ = a.ReleaseLease(ctx)
 		if !released {
 			w.clock.Step(duration + time.Second)
 		}
 		b := w.manager("b")
 		if !released {
-			Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+			Expect(b.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 			w.clock.Step(duration + time.Second)
 		}
-		Expect(b.Acquire(ctx, "")).To(Succeed())
-		Expect(b.Suspended()).To(Succeed())
+		Expect(b.AcquireLease(ctx, "")).To(Succeed())
+		Expect(b.SuspensionProblem()).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	},
 		Entry("before the intent is recorded", interceptor.Funcs{}, cut(3, false), true),
@@ -459,115 +459,115 @@ var _ = Describe("the fence", func() {
 	DescribeTable("takes its last epoch although the Lease has changed (I2)", func(ctx SpecContext, change func(context.Context, *fencing.Fence, *bool)) {
 		lose := false
 		a := w.manager("a", losing(&lose))
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		w.clock.Step(time.Second)
 		change(ctx, a, &lose)
 		before, backup := epochOf(w.lease(ctx)), w.record(ctx)
-		Expect(a.Finish(ctx)).To(Succeed())
-		Expect(a.Release(ctx)).To(Succeed())
+		Expect(a.TakeFinalEpoch(ctx)).To(Succeed())
+		Expect(a.ReleaseLease(ctx)).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).NotTo(Equal(before))
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 		b := w.manager("b")
-		Expect(b.Acquire(ctx, "")).To(Succeed(), "the fence must be released")
-		Expect(b.Suspended()).To(Succeed())
-		Expect(b.Release(ctx)).To(Succeed())
+		Expect(b.AcquireLease(ctx, "")).To(Succeed(), "the fence must be released")
+		Expect(b.SuspensionProblem()).To(Succeed())
+		Expect(b.ReleaseLease(ctx)).To(Succeed())
 
 		By("restoring the host from a backup that was made before the stop")
 		restore(ctx, "fence-"+w.clusterID, backup)
 		c := w.manager("c")
-		Expect(c.Acquire(ctx, "")).To(Succeed())
-		Expect(c.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+		Expect(c.AcquireLease(ctx, "")).To(Succeed())
+		Expect(c.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonHostRestored))
 	},
 		Entry("because the response to an advance was lost", func(ctx context.Context, a *fencing.Fence, lose *bool) {
 			*lose = true
-			Expect(a.Advance(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
+			Expect(a.AdvanceEpoch(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
 		}),
 		Entry("because the response to a renewal was lost", func(ctx context.Context, a *fencing.Fence, lose *bool) {
 			*lose = true
-			Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
+			Expect(a.RenewLease(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
 		}),
 		Entry("because a note was written after a conflict", func(ctx context.Context, a *fencing.Fence, _ *bool) {
 			edited := w.lease(ctx)
 			edited.Labels["team"] = "storage"
 			Expect(api.Update(ctx, edited)).To(Succeed())
-			Expect(a.Note(ctx, noted("first"))).To(Succeed())
+			Expect(a.AnnotateLease(ctx, noted("first"))).To(Succeed())
 		}),
 	)
 
 	// The member's Lease and the host's record are at epoch 1, and the Lease is not held.
 	DescribeTable("does not mistake a delayed write to the member for a restore (I6)", func(ctx SpecContext, delay func(context.Context)) {
 		first := w.manager("first")
-		Expect(first.Acquire(ctx, "")).To(Succeed())
-		Expect(first.Release(ctx)).To(Succeed())
+		Expect(first.AcquireLease(ctx, "")).To(Succeed())
+		Expect(first.ReleaseLease(ctx)).To(Succeed())
 		delay(ctx)
 		Expect(epochOf(w.lease(ctx))).NotTo(Equal(epochOf(w.record(ctx))), "the delayed write must be the last one")
 
 		next := w.manager("next")
-		Expect(next.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(next.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(duration)
-		Expect(next.Acquire(ctx, "")).To(Succeed())
-		Expect(next.Suspended()).To(Succeed())
-		Expect(next.MayDestroy()).To(Succeed())
+		Expect(next.AcquireLease(ctx, "")).To(Succeed())
+		Expect(next.SuspensionProblem()).To(Succeed())
+		Expect(next.CheckNotSuspended()).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	},
 		Entry("if an advance arrives during a clean stop", func(ctx context.Context) {
 			advance, funcs := delaying(2, true)
 			a := w.manager("a", funcs)
-			Expect(a.Acquire(ctx, "")).To(Succeed())
-			Expect(a.Advance(ctx)).NotTo(Succeed())
-			Expect(a.Finish(ctx)).NotTo(Succeed())
-			Expect(a.Release(ctx)).To(Succeed())
+			Expect(a.AcquireLease(ctx, "")).To(Succeed())
+			Expect(a.AdvanceEpoch(ctx)).NotTo(Succeed())
+			Expect(a.TakeFinalEpoch(ctx)).NotTo(Succeed())
+			Expect(a.ReleaseLease(ctx)).To(Succeed())
 			Expect(advance.arrive(ctx)).NotTo(Succeed(), "a delayed write arrives once")
 		}),
 		Entry("if an acquisition arrives during the next attempt", func(ctx context.Context) {
 			_, funcs := delaying(1, true)
 			a := w.manager("a", funcs)
-			Expect(a.Acquire(ctx, "")).NotTo(Succeed())
-			Expect(a.Acquire(ctx, "")).NotTo(Succeed())
+			Expect(a.AcquireLease(ctx, "")).NotTo(Succeed())
+			Expect(a.AcquireLease(ctx, "")).NotTo(Succeed())
 		}),
 		Entry("if a frozen leader's advance arrives after the next leader has ended", func(ctx context.Context) {
 			advance, funcs := delaying(2, false)
 			a := w.manager("a", funcs)
-			Expect(a.Acquire(ctx, "")).To(Succeed())
-			Expect(a.Advance(ctx)).NotTo(Succeed())
+			Expect(a.AcquireLease(ctx, "")).To(Succeed())
+			Expect(a.AdvanceEpoch(ctx)).NotTo(Succeed())
 			b := w.manager("b", cut(1, false))
-			Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+			Expect(b.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 			w.clock.Step(duration)
-			Expect(b.Acquire(ctx, "")).NotTo(Succeed(), "it must end between the intent and the Lease")
+			Expect(b.AcquireLease(ctx, "")).NotTo(Succeed(), "it must end between the intent and the Lease")
 			Expect(advance.arrive(ctx)).To(Succeed())
 		}),
 	)
 
 	It("leaves a deregistered member alone when it stops", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		Expect(api.Delete(ctx, w.record(ctx))).To(Succeed())
 		epoch := epochOf(w.lease(ctx))
-		Expect(a.Finish(ctx)).To(Succeed())
+		Expect(a.TakeFinalEpoch(ctx)).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epoch))
 		Expect(apierrors.IsNotFound(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "fence-" + w.clusterID}, &coordinationv1.Lease{}))).To(BeTrue())
-		Expect(a.Release(ctx)).To(Succeed())
+		Expect(a.ReleaseLease(ctx)).To(Succeed())
 		Expect(w.lease(ctx).Spec.HolderIdentity).To(BeNil())
 	}, NodeTimeout(timeout))
 
 	DescribeTable("does not mistake a crash during acquisition for a restore (I6)", func(ctx SpecContext, crashes ...[2]interceptor.Funcs) {
 		first := w.manager("first")
-		Expect(first.Acquire(ctx, "")).To(Succeed())
-		Expect(first.Release(ctx)).To(Succeed())
+		Expect(first.AcquireLease(ctx, "")).To(Succeed())
+		Expect(first.ReleaseLease(ctx)).To(Succeed())
 		for i, crash := range crashes {
-			err := w.manager(fmt.Sprintf("crashes-%d", i), crash[0], crash[1]).Acquire(ctx, "")
+			err := w.manager(fmt.Sprintf("crashes-%d", i), crash[0], crash[1]).AcquireLease(ctx, "")
 			Expect(err).To(HaveOccurred())
 			w.clock.Step(duration) // in case it acquired the Lease
 		}
 		next := w.manager("next")
-		err := next.Acquire(ctx, "")
+		err := next.AcquireLease(ctx, "")
 		if err != nil { // the first time that it observes the crashed manager's Lease
 			Expect(err).To(beProblem(v1alpha1.ReasonWaitingForFence))
 			w.clock.Step(duration)
-			Expect(next.Acquire(ctx, "")).To(Succeed())
+			Expect(next.AcquireLease(ctx, "")).To(Succeed())
 		}
-		Expect(next.Suspended()).To(Succeed())
-		Expect(next.MayDestroy()).To(Succeed())
+		Expect(next.SuspensionProblem()).To(Succeed())
+		Expect(next.CheckNotSuspended()).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	},
 		Entry("before the intent", [2]interceptor.Funcs{{}, cut(1, false)}),
@@ -581,20 +581,20 @@ var _ = Describe("the fence", func() {
 
 	It("does not mistake a crash after the Lease and another after the next intent for a restore (I6)", func(ctx SpecContext) {
 		first := w.manager("first")
-		Expect(first.Acquire(ctx, "")).To(Succeed())
-		Expect(first.Release(ctx)).To(Succeed())
-		Expect(w.manager("second", interceptor.Funcs{}, cut(2, false)).Acquire(ctx, "")).To(MatchError(errCut))
+		Expect(first.AcquireLease(ctx, "")).To(Succeed())
+		Expect(first.ReleaseLease(ctx)).To(Succeed())
+		Expect(w.manager("second", interceptor.Funcs{}, cut(2, false)).AcquireLease(ctx, "")).To(MatchError(errCut))
 
 		third := w.manager("third", cut(1, false))
-		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(third.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(duration)
-		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonUnreachable), "it must crash between the intent and the Lease")
+		Expect(third.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonUnreachable), "it must crash between the intent and the Lease")
 
 		fourth := w.manager("fourth")
-		Expect(fourth.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(fourth.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(duration)
-		Expect(fourth.Acquire(ctx, "")).To(Succeed())
-		Expect(fourth.Suspended()).To(Succeed())
+		Expect(fourth.AcquireLease(ctx, "")).To(Succeed())
+		Expect(fourth.SuspensionProblem()).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	}, NodeTimeout(timeout))
 
@@ -602,8 +602,8 @@ var _ = Describe("the fence", func() {
 	restored := func(ctx SpecContext, what func(lease, record *coordinationv1.Lease)) {
 		for i := range 3 {
 			a := w.manager(fmt.Sprintf("before-%d", i))
-			Expect(a.Acquire(ctx, "")).To(Succeed())
-			Expect(a.Release(ctx)).To(Succeed())
+			Expect(a.AcquireLease(ctx, "")).To(Succeed())
+			Expect(a.ReleaseLease(ctx)).To(Succeed())
 			if i == 0 {
 				lease, record := w.lease(ctx), w.record(ctx)
 				defer func() { what(lease, record) }()
@@ -613,34 +613,34 @@ var _ = Describe("the fence", func() {
 	suspendedUntilConfirmed := func(ctx SpecContext, reason string) {
 		lease, record := w.lease(ctx), w.record(ctx)
 		a := w.manager("after")
-		Expect(a.Acquire(ctx, "")).To(Succeed(), "the manager must connect and serve")
-		Expect(a.Held()).To(Succeed())
-		Expect(a.MayDestroy()).To(MatchError(guarded.ErrSuspended))
-		Expect(a.Suspended().Reason).To(Equal(reason))
+		Expect(a.AcquireLease(ctx, "")).To(Succeed(), "the manager must connect and serve")
+		Expect(a.CheckFenceHeld()).To(Succeed())
+		Expect(a.CheckNotSuspended()).To(MatchError(guarded.ErrSuspended))
+		Expect(a.SuspensionProblem().Reason).To(Equal(reason))
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(lease)), "the evidence must remain")
 		Expect(epochOf(w.record(ctx))).To(Equal(epochOf(record)))
 
 		By("another manager, or the wrong confirmation, does not end the suspension")
-		confirmation := token(a.Suspended())
-		Expect(a.Release(ctx)).To(Succeed())
+		confirmation := token(a.SuspensionProblem())
+		Expect(a.ReleaseLease(ctx)).To(Succeed())
 		b := w.manager("after-2")
-		Expect(b.Acquire(ctx, "host-0-member-0")).To(Succeed())
-		Expect(b.MayDestroy()).To(MatchError(guarded.ErrSuspended))
-		Expect(b.Release(ctx)).To(Succeed())
+		Expect(b.AcquireLease(ctx, "host-0-member-0")).To(Succeed())
+		Expect(b.CheckNotSuspended()).To(MatchError(guarded.ErrSuspended))
+		Expect(b.ReleaseLease(ctx)).To(Succeed())
 
 		By("the admin confirms the restore")
 		c := w.manager("after-3")
-		Expect(c.Acquire(ctx, confirmation)).To(Succeed())
-		Expect(c.MayDestroy()).To(Succeed())
-		Expect(c.Suspended()).To(Succeed())
+		Expect(c.AcquireLease(ctx, confirmation)).To(Succeed())
+		Expect(c.CheckNotSuspended()).To(Succeed())
+		Expect(c.SuspensionProblem()).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 		Expect(epochOf(w.lease(ctx))).To(Equal("4"), "epochs only increase")
 
 		By("the confirmation is not requested again")
-		Expect(c.Release(ctx)).To(Succeed())
+		Expect(c.ReleaseLease(ctx)).To(Succeed())
 		d := w.manager("after-4")
-		Expect(d.Acquire(ctx, "")).To(Succeed())
-		Expect(d.MayDestroy()).To(Succeed())
+		Expect(d.AcquireLease(ctx, "")).To(Succeed())
+		Expect(d.CheckNotSuspended()).To(Succeed())
 	}
 
 	It("suspends destruction when the host was restored (I2)", func(ctx SpecContext) {
@@ -667,78 +667,78 @@ var _ = Describe("the fence", func() {
 	It("suspends destruction when the member was restored to a state before its registration (I2)", func(ctx SpecContext) {
 		restored(ctx, func(*coordinationv1.Lease, *coordinationv1.Lease) { restore(ctx, w.hostID, nil) })
 		a := w.manager("after")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.MayDestroy()).To(MatchError(guarded.ErrSuspended))
-		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
-		confirmation := token(a.Suspended())
-		Expect(a.Acquire(ctx, confirmation)).To(Succeed())
-		Expect(a.MayDestroy()).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.CheckNotSuspended()).To(MatchError(guarded.ErrSuspended))
+		Expect(a.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+		confirmation := token(a.SuspensionProblem())
+		Expect(a.AcquireLease(ctx, confirmation)).To(Succeed())
+		Expect(a.CheckNotSuspended()).To(Succeed())
 	}, NodeTimeout(timeout))
 
 	It("gets new epochs while the leader does not change", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Advance(ctx)).To(MatchError(guarded.ErrFenced))
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AdvanceEpoch(ctx)).To(MatchError(guarded.ErrFenced))
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		w.clock.Step(duration / 3)
-		Expect(a.Advance(ctx)).To(Succeed())
+		Expect(a.AdvanceEpoch(ctx)).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"))
 		Expect(epochOf(w.record(ctx))).To(Equal("2"))
 		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond), "an advance must also renew the Lease")
-		Expect(a.Renew(ctx)).To(Succeed())
-		a.Drop()
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
+		a.StopWrites()
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the epoch must not change when the same leader reconnects")
 	}, NodeTimeout(timeout))
 
 	It("keeps a record in the member, even if others also write to the Lease", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
-		Expect(a.Note(ctx, noted("early"))).To(MatchError(guarded.ErrFenced))
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.Note(ctx, noted("first"))).To(Succeed())
+		Expect(a.AnnotateLease(ctx, noted("early"))).To(MatchError(guarded.ErrFenced))
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.AnnotateLease(ctx, noted("first"))).To(Succeed())
 		version := w.lease(ctx).ResourceVersion
-		Expect(a.Note(ctx, noted("first"))).To(Succeed())
+		Expect(a.AnnotateLease(ctx, noted("first"))).To(Succeed())
 		Expect(w.lease(ctx).ResourceVersion).To(Equal(version), "an existing note must not be written again")
 		w.clock.Step(time.Second)
-		Expect(a.Renew(ctx)).To(Succeed())
-		Expect(a.Advance(ctx)).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
+		Expect(a.AdvanceEpoch(ctx)).To(Succeed())
 
 		By("editing the Lease, and losing the response to a note")
 		edited := w.lease(ctx)
 		edited.Labels["team"] = "storage"
 		Expect(api.Update(ctx, edited)).To(Succeed())
-		Expect(a.Note(ctx, noted("second"))).To(Succeed())
-		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.AnnotateLease(ctx, noted("second"))).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
 		lose = true
-		Expect(a.Note(ctx, noted("third"))).NotTo(Succeed())
-		Expect(a.Note(ctx, noted("fourth"))).To(Succeed())
-		Expect(a.Renew(ctx)).To(Succeed())
-		Expect(a.MemberCurrent(ctx)).To(Succeed())
-		Expect(a.Release(ctx)).To(Succeed())
-		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed())
+		Expect(a.AnnotateLease(ctx, noted("third"))).NotTo(Succeed())
+		Expect(a.AnnotateLease(ctx, noted("fourth"))).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
+		Expect(a.CheckMemberCurrent(ctx)).To(Succeed())
+		Expect(a.ReleaseLease(ctx)).To(Succeed())
+		Expect(w.manager("b").AcquireLease(ctx, "")).To(Succeed())
 		Expect(w.lease(ctx).Annotations).To(And(HaveKey("first"), HaveKey("second"), HaveKey("third"), HaveKey("fourth"), Not(HaveKey("early"))))
-		Expect(a.Note(ctx, noted("late"))).To(MatchError(guarded.ErrFenced))
+		Expect(a.AnnotateLease(ctx, noted("late"))).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
 	It("records nothing once another manager has the fence", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		taken := w.lease(ctx)
 		taken.Spec.HolderIdentity = ptr.To("b")
 		Expect(api.Update(ctx, taken)).To(Succeed())
-		Expect(a.Note(ctx, noted("late"))).To(beProblem(v1alpha1.ReasonHostCloned))
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(a.AnnotateLease(ctx, noted("late"))).To(beProblem(v1alpha1.ReasonHostCloned))
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
 		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
 	}, NodeTimeout(timeout))
 
 	It("records nothing about a member that was restored, and leaves the evidence to the probe", func(ctx SpecContext) {
 		a := w.restoredUnder(ctx)
 		record := w.record(ctx)
-		Expect(a.Note(ctx, noted("late"))).To(beProblem(v1alpha1.ReasonMemberRestored))
+		Expect(a.AnnotateLease(ctx, noted("late"))).To(beProblem(v1alpha1.ReasonMemberRestored))
 		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
 		Expect(w.record(ctx).ResourceVersion).To(Equal(record.ResourceVersion))
-		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(a.RenewLease(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
 		Expect(epochOf(w.record(ctx))).To(Equal("2"))
 	}, NodeTimeout(timeout))
 
@@ -754,26 +754,26 @@ var _ = Describe("the fence", func() {
 			}
 			return err
 		}})
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		edited := w.lease(ctx)
 		edited.Labels["team"] = "storage"
 		Expect(api.Update(ctx, edited)).To(Succeed())
 		races = true
-		Expect(apierrors.IsConflict(a.Note(ctx, noted("first")))).To(BeTrue(), "the probe's write is later than the note's read")
+		Expect(apierrors.IsConflict(a.AnnotateLease(ctx, noted("first")))).To(BeTrue(), "the probe's write is later than the note's read")
 		Expect(races).To(BeFalse(), "the note must read the Lease again")
-		Expect(a.Held()).To(Succeed())
+		Expect(a.CheckFenceHeld()).To(Succeed())
 		Expect(epochOf(w.record(ctx))).To(Equal(epochOf(w.lease(ctx))))
-		Expect(a.Note(ctx, noted("first"))).To(Succeed())
-		Expect(a.Renew(ctx)).To(Succeed())
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.Suspended()).To(Succeed())
+		Expect(a.AnnotateLease(ctx, noted("first"))).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.SuspensionProblem()).To(Succeed())
 	},
-		Entry("if it renews the Lease", func(ctx context.Context, a *fencing.Fence) error { return a.Renew(ctx) }),
+		Entry("if it renews the Lease", func(ctx context.Context, a *fencing.Fence) error { return a.RenewLease(ctx) }),
 		Entry("if it renews the Lease and takes the next epoch", func(ctx context.Context, a *fencing.Fence) error {
-			if err := a.Renew(ctx); err != nil {
+			if err := a.RenewLease(ctx); err != nil {
 				return err
 			}
-			return a.Advance(ctx)
+			return a.AdvanceEpoch(ctx)
 		}),
 	)
 
@@ -783,13 +783,13 @@ var _ = Describe("the fence", func() {
 			patches++
 			return api.Patch(ctx, obj, patch, opts...)
 		}})
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		edited := w.lease(ctx)
 		edited.Labels["team"] = "storage"
 		Expect(api.Update(ctx, edited)).To(Succeed())
-		Expect(a.Note(ctx, noted("first"))).To(Succeed())
+		Expect(a.AnnotateLease(ctx, noted("first"))).To(Succeed())
 		patches = 0
-		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
 		Expect(patches).To(Equal(1), "the renewal must not conflict with the note")
 	}, NodeTimeout(timeout))
 
@@ -797,17 +797,17 @@ var _ = Describe("the fence", func() {
 	// (3) and the fact (4) to the host, and the Lease (2) to the member.
 	DescribeTable("continues after an interrupted advance (I6)", func(ctx SpecContext, crash [2]interceptor.Funcs, restart bool) {
 		a := w.manager("a", crash[0], crash[1])
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.Advance(ctx)).NotTo(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.AdvanceEpoch(ctx)).NotTo(Succeed())
 		next := w.manager("a")
 		if restart {
 			next = w.manager("b")
-			Expect(next.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+			Expect(next.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 			w.clock.Step(duration)
 		}
-		Expect(next.Acquire(ctx, "")).To(Succeed())
-		Expect(next.Suspended()).To(Succeed())
-		Expect(next.Advance(ctx)).To(Succeed())
+		Expect(next.AcquireLease(ctx, "")).To(Succeed())
+		Expect(next.SuspensionProblem()).To(Succeed())
+		Expect(next.AdvanceEpoch(ctx)).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	},
 		Entry("before the intent", [2]interceptor.Funcs{{}, cut(3, false)}, true),
@@ -823,11 +823,11 @@ var _ = Describe("the fence", func() {
 	It("renews after an advance whose response was lost", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		lose = true
-		Expect(a.Advance(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
-		Expect(a.Renew(ctx)).To(Succeed(), "the member has the epoch that this manager sent")
-		Expect(a.Advance(ctx)).To(Succeed())
+		Expect(a.AdvanceEpoch(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
+		Expect(a.RenewLease(ctx)).To(Succeed(), "the member has the epoch that this manager sent")
+		Expect(a.AdvanceEpoch(ctx)).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("3"))
 		Expect(epochOf(w.record(ctx))).To(Equal("3"))
 	}, NodeTimeout(timeout))
@@ -841,49 +841,49 @@ var _ = Describe("the fence", func() {
 			}
 			return api.Patch(ctx, obj, patch, opts...)
 		}})
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		fails[patches+2] = true // the record in the host that the member has the next epoch
 		fails[patches+3] = true // the same record, which the next advance writes together with its own intent
-		Expect(a.Advance(ctx)).To(MatchError(errCut))
-		Expect(a.Advance(ctx)).To(MatchError(errCut))
-		Expect(a.Advance(ctx)).To(Succeed())
+		Expect(a.AdvanceEpoch(ctx)).To(MatchError(errCut))
+		Expect(a.AdvanceEpoch(ctx)).To(MatchError(errCut))
+		Expect(a.AdvanceEpoch(ctx)).To(Succeed())
 		Expect(epochOf(w.record(ctx))).To(Equal("3"))
 		Expect(epochOf(w.lease(ctx))).To(Equal("3"))
 	}, NodeTimeout(timeout))
 
 	It("suspends destruction when the member was restored within a leadership term (I2)", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		backup := w.lease(ctx)
 		w.clock.Step(time.Second)
-		Expect(a.Advance(ctx)).To(Succeed())
+		Expect(a.AdvanceEpoch(ctx)).To(Succeed())
 		restore(ctx, w.hostID, backup)
-		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
-		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+		Expect(a.RenewLease(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
+		Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
 	}, NodeTimeout(timeout))
 
 	DescribeTable("suspends destruction when the member was restored within an epoch (I2)", func(ctx SpecContext, away bool) {
 		a := w.restoredUnder(ctx)
 		if away {
-			a.Drop()
+			a.StopWrites()
 		} else {
-			Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
+			Expect(a.RenewLease(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
 		}
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
 
 		By("the evidence, which only this process could detect, remains after the process ends")
-		Expect(a.Release(ctx)).To(Succeed())
+		Expect(a.ReleaseLease(ctx)).To(Succeed())
 		b := w.manager("b")
-		Expect(b.Acquire(ctx, "")).To(Succeed())
-		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
-		confirmation := token(b.Suspended())
-		Expect(b.Acquire(ctx, confirmation)).To(Succeed())
-		Expect(b.MayDestroy()).To(Succeed())
-		Expect(b.Renew(ctx)).To(Succeed())
-		Expect(b.Advance(ctx)).To(Succeed())
+		Expect(b.AcquireLease(ctx, "")).To(Succeed())
+		Expect(b.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+		confirmation := token(b.SuspensionProblem())
+		Expect(b.AcquireLease(ctx, confirmation)).To(Succeed())
+		Expect(b.CheckNotSuspended()).To(Succeed())
+		Expect(b.RenewLease(ctx)).To(Succeed())
+		Expect(b.AdvanceEpoch(ctx)).To(Succeed())
 	},
 		Entry("while the member was linked", false),
 		Entry("while the member was away", true),
@@ -891,30 +891,30 @@ var _ = Describe("the fence", func() {
 
 	It("requires a restart of the manager if the host is restored while it runs (I2)", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		backup := w.record(ctx)
-		Expect(a.Advance(ctx)).To(Succeed())
+		Expect(a.AdvanceEpoch(ctx)).To(Succeed())
 		restore(ctx, "fence-"+w.clusterID, backup)
-		Expect(a.Advance(ctx)).To(MatchError(hostrevision.ErrRestored))
-		a.Drop()
-		Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored), "the caches of this process show a state that the host no longer has")
+		Expect(a.AdvanceEpoch(ctx)).To(MatchError(hostrevision.ErrHostRestored))
+		a.StopWrites()
+		Expect(a.AcquireLease(ctx, "")).To(MatchError(hostrevision.ErrHostRestored), "the caches of this process show a state that the host no longer has")
 
 		By("the next process suspends destruction")
 		b := w.manager("b")
-		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(b.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(duration)
-		Expect(b.Acquire(ctx, "")).To(Succeed())
-		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
-		Expect(b.Advance(ctx)).To(Succeed(), "an advance must keep the evidence")
+		Expect(b.AcquireLease(ctx, "")).To(Succeed())
+		Expect(b.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+		Expect(b.AdvanceEpoch(ctx)).To(Succeed(), "an advance must keep the evidence")
 		Expect(epochOf(w.record(ctx))).To(Equal("1"))
 	}, NodeTimeout(timeout))
 
 	Describe("a host that was restored to a state of the same epoch (I2)", func() {
 		var at uint64
-		var host *hostrevision.Monitor
+		var host *hostrevision.RevisionMonitor
 		process := func(identity string) *fencing.Fence {
-			host = hostrevision.New(revisions{api, &at}, time.Hour)
-			return fencing.New(fencing.Options{
+			host = hostrevision.NewRevisionMonitor(revisions{api, &at}, time.Hour)
+			return fencing.NewFence(fencing.FenceOptions{
 				Clock: w.clock, Member: api, Host: api, Namespace: namespace, Revision: host,
 				HostID: w.hostID, ClusterID: w.clusterID, Identity: identity, Duration: duration,
 			})
@@ -923,80 +923,80 @@ var _ = Describe("the fence", func() {
 
 		It("is detected by the next manager through the revision that the member recorded", func(ctx SpecContext) {
 			a := process("a")
-			Expect(a.Acquire(ctx, "")).To(Succeed())
+			Expect(a.AcquireLease(ctx, "")).To(Succeed())
 			at = 1050
-			Expect(host.Check(ctx)).To(Succeed())
+			Expect(host.CheckRevision(ctx)).To(Succeed())
 			w.clock.Step(time.Second)
-			Expect(a.Renew(ctx)).To(Succeed())
-			Expect(a.Release(ctx)).To(Succeed())
+			Expect(a.RenewLease(ctx)).To(Succeed())
+			Expect(a.ReleaseLease(ctx)).To(Succeed())
 
 			at = 1020
 			b := process("b")
-			Expect(b.Acquire(ctx, "")).To(Succeed())
-			Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
-			Expect(b.MayDestroy()).To(MatchError(guarded.ErrSuspended))
-			Expect(b.Restores().HostUnconfirmed).To(BeTrue())
-			Expect(b.Release(ctx)).To(Succeed())
+			Expect(b.AcquireLease(ctx, "")).To(Succeed())
+			Expect(b.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+			Expect(b.CheckNotSuspended()).To(MatchError(guarded.ErrSuspended))
+			Expect(b.DetectedRestores().HostUnconfirmed).To(BeTrue())
+			Expect(b.ReleaseLease(ctx)).To(Succeed())
 
 			By("the evidence remains when the revision grows again")
 			at = 5000
 			c := process("c")
-			Expect(c.Acquire(ctx, "")).To(Succeed())
-			Expect(c.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
-			Expect(c.Restores().Host).To(Equal(b.Restores().Host))
-			Expect(c.Acquire(ctx, token(c.Suspended()))).To(Succeed())
-			Expect(c.MayDestroy()).To(Succeed())
-			Expect(c.Restores().HostUnconfirmed).To(BeFalse())
-			Expect(c.Restores().Host).To(Equal(b.Restores().Host), "the time of the restore must remain after the confirmation")
-			Expect(c.Release(ctx)).To(Succeed())
+			Expect(c.AcquireLease(ctx, "")).To(Succeed())
+			Expect(c.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+			Expect(c.DetectedRestores().Host).To(Equal(b.DetectedRestores().Host))
+			Expect(c.AcquireLease(ctx, token(c.SuspensionProblem()))).To(Succeed())
+			Expect(c.CheckNotSuspended()).To(Succeed())
+			Expect(c.DetectedRestores().HostUnconfirmed).To(BeFalse())
+			Expect(c.DetectedRestores().Host).To(Equal(b.DetectedRestores().Host), "the time of the restore must remain after the confirmation")
+			Expect(c.ReleaseLease(ctx)).To(Succeed())
 			d := process("d")
-			Expect(d.Acquire(ctx, "")).To(Succeed())
-			Expect(d.Suspended()).To(Succeed())
-			Expect(d.Restores().Host).To(Equal(b.Restores().Host))
+			Expect(d.AcquireLease(ctx, "")).To(Succeed())
+			Expect(d.SuspensionProblem()).To(Succeed())
+			Expect(d.DetectedRestores().Host).To(Equal(b.DetectedRestores().Host))
 		}, NodeTimeout(timeout))
 
 		It("is detected after a clean stop, even if the restore increased the revisions", func(ctx SpecContext) {
 			a := process("a")
-			Expect(a.Acquire(ctx, "")).To(Succeed())
+			Expect(a.AcquireLease(ctx, "")).To(Succeed())
 			backup := w.record(ctx)
-			Expect(a.Finish(ctx)).To(Succeed())
-			Expect(a.Release(ctx)).To(Succeed())
+			Expect(a.TakeFinalEpoch(ctx)).To(Succeed())
+			Expect(a.ReleaseLease(ctx)).To(Succeed())
 			Expect(w.lease(ctx).Spec.HolderIdentity).To(BeNil())
 			after := w.record(ctx)
 
 			restore(ctx, "fence-"+w.clusterID, backup)
 			at = 1_000_001_000
 			b := process("b")
-			Expect(b.Acquire(ctx, "")).To(Succeed())
-			Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
-			Expect(b.Release(ctx)).To(Succeed())
+			Expect(b.AcquireLease(ctx, "")).To(Succeed())
+			Expect(b.SuspensionProblem().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+			Expect(b.ReleaseLease(ctx)).To(Succeed())
 
 			By("a backup from after the stop has lost nothing")
 			restore(ctx, "fence-"+w.clusterID, after)
 			c := process("c")
-			Expect(c.Acquire(ctx, "")).To(Succeed())
-			Expect(c.Suspended()).To(Succeed())
+			Expect(c.AcquireLease(ctx, "")).To(Succeed())
+			Expect(c.SuspensionProblem()).To(Succeed())
 		}, NodeTimeout(timeout))
 
 		It("keeps its evidence if the manager stops after the restore", func(ctx SpecContext) {
 			a := process("a")
-			Expect(a.Acquire(ctx, "")).To(Succeed())
+			Expect(a.AcquireLease(ctx, "")).To(Succeed())
 			epoch := epochOf(w.record(ctx))
 			at = 900
-			Expect(a.Finish(ctx)).To(MatchError(guarded.ErrSuspended))
+			Expect(a.TakeFinalEpoch(ctx)).To(MatchError(guarded.ErrSuspended))
 			Expect(epochOf(w.record(ctx))).To(Equal(epoch))
 			Expect(epochOf(w.lease(ctx))).To(Equal(epoch))
 		}, NodeTimeout(timeout))
 
 		It("fences the running manager before a destructive step", func(ctx SpecContext) {
 			a := process("a")
-			Expect(a.Acquire(ctx, "")).To(Succeed())
-			Expect(a.HostCurrent(ctx)).To(Succeed())
+			Expect(a.AcquireLease(ctx, "")).To(Succeed())
+			Expect(a.CheckHostCurrent(ctx)).To(Succeed())
 			at = 900
-			Expect(a.MayDestroy()).To(Succeed(), "the manager has not detected the restore yet")
-			Expect(a.HostCurrent(ctx)).To(MatchError(guarded.ErrSuspended))
-			Expect(a.Held()).To(MatchError(guarded.ErrFenced))
-			Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored))
+			Expect(a.CheckNotSuspended()).To(Succeed(), "the manager has not detected the restore yet")
+			Expect(a.CheckHostCurrent(ctx)).To(MatchError(guarded.ErrSuspended))
+			Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
+			Expect(a.AcquireLease(ctx, "")).To(MatchError(hostrevision.ErrHostRestored))
 		}, NodeTimeout(timeout))
 	})
 
@@ -1004,49 +1004,49 @@ var _ = Describe("the fence", func() {
 		restored(ctx, func(lease, _ *coordinationv1.Lease) { restore(ctx, w.hostID, lease) })
 		w.clock.Step(time.Hour)
 		a := w.manager("after")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		at := a.Restores().Member
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		at := a.DetectedRestores().Member
 		Expect(at).To(BeTemporally(">", w.clock.Now()), "the time must be rounded up, because the member's Date header has no fractions of a second")
 		Expect(at).To(BeTemporally("~", w.clock.Now(), 3*time.Second))
-		Expect(a.Restores()).To(Equal(restores.Times{Member: at}))
+		Expect(a.DetectedRestores()).To(Equal(restores.RestoreTimes{Member: at}))
 
 		w.clock.Step(time.Hour)
-		Expect(a.Acquire(ctx, token(a.Suspended()))).To(Succeed())
-		Expect(a.Restores().Member).To(Equal(at), "the time must be that of the detection, not of the confirmation")
-		Expect(a.Release(ctx)).To(Succeed())
+		Expect(a.AcquireLease(ctx, token(a.SuspensionProblem()))).To(Succeed())
+		Expect(a.DetectedRestores().Member).To(Equal(at), "the time must be that of the detection, not of the confirmation")
+		Expect(a.ReleaseLease(ctx)).To(Succeed())
 
 		By("restoring the host, so that the host's record is lost but not the member's")
 		restore(ctx, "fence-"+w.clusterID, nil)
 		b := w.manager("next")
-		Expect(b.Acquire(ctx, "")).To(Succeed())
-		Expect(b.Restores().Member).To(Equal(at))
-		Expect(b.Restores().HostUnconfirmed).To(BeTrue())
-		Expect(b.Acquire(ctx, token(b.Suspended()))).To(Succeed())
+		Expect(b.AcquireLease(ctx, "")).To(Succeed())
+		Expect(b.DetectedRestores().Member).To(Equal(at))
+		Expect(b.DetectedRestores().HostUnconfirmed).To(BeTrue())
+		Expect(b.AcquireLease(ctx, token(b.SuspensionProblem()))).To(Succeed())
 		Expect(w.record(ctx).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRestored, at.Format(time.RFC3339)))
 	}, NodeTimeout(timeout))
 
 	It("does not mistake a clock that was set back for a restore", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		w.clock.SetTime(w.clock.Now().Add(-time.Hour))
-		Expect(a.Renew(ctx)).To(Succeed())
-		a.Drop()
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(a.Suspended()).To(Succeed())
+		Expect(a.RenewLease(ctx)).To(Succeed())
+		a.StopWrites()
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
+		Expect(a.SuspensionProblem()).To(Succeed())
 	}, NodeTimeout(timeout))
 
 	It("waits for the duration of the holder's Lease", func(ctx SpecContext) {
 		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.AcquireLease(ctx, "")).To(Succeed())
 		lease := w.lease(ctx)
 		longer := lease.DeepCopy()
 		longer.Spec.LeaseDurationSeconds = ptr.To[int32](60)
 		Expect(api.Patch(ctx, longer, client.MergeFrom(lease))).To(Succeed())
 		b := w.manager("b")
-		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(b.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(59 * time.Second)
-		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(b.AcquireLease(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(time.Second)
-		Expect(b.Acquire(ctx, "")).To(Succeed())
+		Expect(b.AcquireLease(ctx, "")).To(Succeed())
 	}, NodeTimeout(timeout))
 })

@@ -89,8 +89,8 @@ var _ = Describe("the indexes", func() {
 			},
 		}
 		root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data", UID: "root-uid"}}
-		host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
-		forged := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
+		host := hostpv.TranslateVolume(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
+		forged := hostpv.TranslateVolume(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
 		forged.Name, forged.Labels[v1alpha1.LabelClusterID] = "index-forged", "another"
 		foreign := leaf.DeepCopy()
 		foreign.Name, foreign.UID = "index-foreign", ""
@@ -106,7 +106,7 @@ var _ = Describe("the indexes", func() {
 			Expect(api.Create(ctx, object)).To(Succeed())
 		}
 
-		c := start(ctx, index.SetupHost)
+		c := start(ctx, index.SetupHostIndexes)
 		key := types.NamespacedName{Namespace: shop, Name: "data"}
 		// Informers start on the first read, so each lookup waits until its informer has synced.
 		Expect(names(index.PodsOfClaim(ctx, c, key))).To(Equal([]string{shop + "/uses"}))
@@ -118,9 +118,9 @@ var _ = Describe("the indexes", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(claims).To(HaveLen(1))
 		Expect(claims[0].Namespace).To(Equal(shop))
-		Expect(volumeNames(index.VolumesOfLeaf(ctx, c, m.ClusterID, leaf.Name))).To(Equal([]string{host.Name}), "a PV whose label and handle refer to different members must not belong to any member")
-		Expect(volumeNames(index.VolumesIn(ctx, c, m.ClusterID))).To(Equal([]string{host.Name}))
-		Expect(volumeNames(index.VolumesIn(ctx, c, "another"))).To(BeEmpty())
+		Expect(volumeNames(index.HostVolumesOfLeaf(ctx, c, m.ClusterID, leaf.Name))).To(Equal([]string{host.Name}), "a PV whose label and handle refer to different members must not belong to any member")
+		Expect(volumeNames(index.HostVolumesIn(ctx, c, m.ClusterID))).To(Equal([]string{host.Name}))
+		Expect(volumeNames(index.HostVolumesIn(ctx, c, "another"))).To(BeEmpty())
 	}, NodeTimeout(timeout))
 
 	It("return the registrations of a cluster", func(ctx SpecContext) {
@@ -131,8 +131,8 @@ var _ = Describe("the indexes", func() {
 			registration.Status.ClusterID = "cluster-of-" + name
 			Expect(api.Status().Update(ctx, registration)).To(Succeed())
 		}
-		c := start(ctx, index.SetupHost)
-		found, err := index.RegistrationsOf(ctx, c, "cluster-of-index-two")
+		c := start(ctx, index.SetupHostIndexes)
+		found, err := index.RegistrationsOfCluster(ctx, c, "cluster-of-index-two")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found).To(HaveLen(1))
 		Expect(found[0].Name).To(Equal("index-two"))
@@ -147,7 +147,7 @@ var _ = Describe("the indexes", func() {
 				Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: cluster}}
 		}
 		volume := func(name string, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
-			pv := hostpv.Mirror(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.PersistentVolumeSpec{
+			pv := hostpv.TranslateVolume(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.PersistentVolumeSpec{
 				Capacity: claimSpec().Resources.Requests, AccessModes: claimSpec().AccessModes,
 				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d"}},
 			}}, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}, policy, in)
@@ -174,7 +174,7 @@ var _ = Describe("the indexes", func() {
 			Expect(api.Delete(ctx, object)).To(Succeed())
 		}
 
-		ending := func(found index.Ending, err error) []string {
+		ending := func(found index.EndingObjects, err error) []string {
 			GinkgoHelper()
 			Expect(err).NotTo(HaveOccurred())
 			var names []string
@@ -190,11 +190,11 @@ var _ = Describe("the indexes", func() {
 			slices.Sort(names)
 			return names
 		}
-		host := start(ctx, index.SetupHost)
-		Expect(ending(index.EndingIn(ctx, host, here, node))).To(Equal([]string{"Pod ends", "claim ends", "volume ending-released-delete"}))
-		Expect(ending(index.EndingIn(ctx, host, "another", "another-node"))).To(Equal([]string{"claim ends-elsewhere"}))
-		member := start(ctx, index.SetupMember)
-		Expect(ending(index.EndingLeaves(ctx, member))).To(Equal([]string{"Pod ends", "claim ends", "claim ends-elsewhere", "volume ending-released-delete"}))
+		host := start(ctx, index.SetupHostIndexes)
+		Expect(ending(index.EndingHostObjects(ctx, host, here, node))).To(Equal([]string{"Pod ends", "claim ends", "volume ending-released-delete"}))
+		Expect(ending(index.EndingHostObjects(ctx, host, "another", "another-node"))).To(Equal([]string{"claim ends-elsewhere"}))
+		member := start(ctx, index.SetupMemberIndexes)
+		Expect(ending(index.EndingLeafObjects(ctx, member))).To(Equal([]string{"Pod ends", "claim ends", "claim ends-elsewhere", "volume ending-released-delete"}))
 	}, NodeTimeout(timeout))
 })
 

@@ -35,7 +35,7 @@ var seen []string
 // token returns the token in a registration's Secret.
 func token(ctx context.Context, name string) string {
 	GinkgoHelper()
-	t := access.TokenOf(secret(ctx, name).Data[v1alpha1.KubeconfigKey])
+	t := access.KubeconfigToken(secret(ctx, name).Data[v1alpha1.KubeconfigKey])
 	Expect(t).NotTo(BeEmpty())
 	seen = append(seen, t)
 	return t
@@ -48,7 +48,7 @@ func renewed(ctx context.Context, name, than string) string {
 	Eventually(ctx, func(g Gomega) {
 		now = token(ctx, name)
 		g.Expect(now).NotTo(Equal(than))
-		said, ok := access.ParseToken(now)
+		said, ok := access.ParseAccountToken(now)
 		g.Expect(ok).To(BeTrue())
 		g.Expect(registration(ctx, name).Status.TokenExpires).NotTo(BeNil())
 		g.Expect(registration(ctx, name).Status.TokenExpires.Unix()).To(Equal(said.Expires.Unix()))
@@ -114,7 +114,7 @@ func renewals() {
 		_, _, err := plugin(ctx, "register", name, "--member-kubeconfig", admin(one), "--token-lifetime", "10m")
 		Expect(err).NotTo(HaveOccurred())
 		first := token(ctx, name)
-		said, ok := access.ParseToken(first)
+		said, ok := access.ParseAccountToken(first)
 		Expect(ok).To(BeTrue())
 		Expect(said.Expires.Sub(said.Issued)).To(Equal(10 * time.Minute))
 		connected := condition(ctx, name, v1alpha1.ConditionConnected)

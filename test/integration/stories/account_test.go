@@ -159,7 +159,7 @@ var _ = Describe("Xylem", func() {
 			{"leaf", member, &corev1.Pod{}, "app"},
 			{"leaf", member, &corev1.PersistentVolume{}, volume},
 			{"leaf", member, &corev1.Namespace{}, s.namespace},
-			{"leaf", member, &corev1.ConfigMap{}, s.copies(ctx).Name("settings")},
+			{"leaf", member, &corev1.ConfigMap{}, s.copies(ctx).NameOfCopy("settings")},
 		} {
 			Expect(suite.Get(ctx, seen.in, s.namespace, seen.name, seen.obj)).To(Succeed())
 			kind := fmt.Sprintf("%s %T", seen.side, seen.obj)

@@ -15,12 +15,12 @@ import (
 )
 
 // copies returns how Xylem names the copies of ConfigMaps and Secrets in the story's namespace.
-func (s *story) copies(ctx context.Context) mirror.Copies {
+func (s *story) copies(ctx context.Context) mirror.ConfigCopies {
 	GinkgoHelper()
 	var namespace, system corev1.Namespace
 	Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: s.namespace}, &namespace)).To(Succeed())
 	Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system)).To(Succeed())
-	return mirror.Copies{HostID: string(system.UID), Namespace: namespace.UID}
+	return mirror.ConfigCopies{HostID: string(system.UID), NamespaceUID: namespace.UID}
 }
 
 // readingConfigMap makes a Pod's first container read its environment from a ConfigMap.
@@ -62,32 +62,32 @@ var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 
 		member := x.Member(one)
 		copied := s.copies(ctx)
-		leaf := until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("Data", settings.Data))
+		leaf := until[corev1.ConfigMap](ctx, s, member, copied.NameOfCopy("settings"), HaveField("Data", settings.Data))
 		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRoot, s.namespace+"/settings"))
 		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(settings.UID)))
-		until[corev1.Secret](ctx, s, member, copied.Name("password"), HaveField("Data", password.Data))
-		until[corev1.Secret](ctx, s, member, copied.Name("registry"), And(HaveField("Data", registry.Data), HaveField("Type", registry.Type)))
-		gone[corev1.Secret](ctx, s, member, copied.Name("unrelated"))
+		until[corev1.Secret](ctx, s, member, copied.NameOfCopy("password"), HaveField("Data", password.Data))
+		until[corev1.Secret](ctx, s, member, copied.NameOfCopy("registry"), And(HaveField("Data", registry.Data), HaveField("Type", registry.Type)))
+		gone[corev1.Secret](ctx, s, member, copied.NameOfCopy("unrelated"))
 
 		By("changing the objects and then creating another Pod, which gets the change immediately")
 		patch(ctx, x.Host, settings, `{"data":{"mode":"second"}}`)
 		patch(ctx, x.Host, password, `{"stringData":{"password":"two"}}`)
 		s.pod(ctx, "second", using("data"), referring)
 		s.running(ctx, "second", nodeOne)
-		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("Data", map[string]string{"mode": "second"}))
-		until[corev1.Secret](ctx, s, member, copied.Name("password"), HaveField("Data", map[string][]byte{"password": []byte("two")}))
+		until[corev1.ConfigMap](ctx, s, member, copied.NameOfCopy("settings"), HaveField("Data", map[string]string{"mode": "second"}))
+		until[corev1.Secret](ctx, s, member, copied.NameOfCopy("password"), HaveField("Data", map[string][]byte{"password": []byte("two")}))
 
 		By("deleting one Pod: the copies are kept for the other")
 		s.deletePod(ctx, "first")
 		gone[corev1.Pod](ctx, s, member, "first")
 		s.barrier(ctx, nodeOne)
-		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("DeletionTimestamp", BeNil()))
+		until[corev1.ConfigMap](ctx, s, member, copied.NameOfCopy("settings"), HaveField("DeletionTimestamp", BeNil()))
 
 		By("deleting the last Pod: only the copies are deleted")
 		s.deletePod(ctx, "second")
-		gone[corev1.ConfigMap](ctx, s, member, copied.Name("settings"))
-		gone[corev1.Secret](ctx, s, member, copied.Name("password"))
-		gone[corev1.Secret](ctx, s, member, copied.Name("registry"))
+		gone[corev1.ConfigMap](ctx, s, member, copied.NameOfCopy("settings"))
+		gone[corev1.Secret](ctx, s, member, copied.NameOfCopy("password"))
+		gone[corev1.Secret](ctx, s, member, copied.NameOfCopy("registry"))
 		until[corev1.Secret](ctx, s, x.Host, "password", Not(BeNil()))
 	}, SpecTimeout(storyTime))
 
@@ -107,10 +107,10 @@ var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 		s.pod(ctx, "other", boundTo(nodeOne), readingConfigMap("settings"))
 		copied := s.copies(ctx)
 		until[corev1.Pod](ctx, s, member, "app", HaveField("Spec.Containers", ContainElement(
-			HaveField("EnvFrom", ContainElement(HaveField("SecretRef.Name", copied.Name("password")))))))
+			HaveField("EnvFrom", ContainElement(HaveField("SecretRef.Name", copied.NameOfCopy("password")))))))
 		until[corev1.Pod](ctx, s, member, "other", HaveField("Spec.Containers", ContainElement(
-			HaveField("EnvFrom", ContainElement(HaveField("ConfigMapRef.Name", copied.Name("settings")))))))
-		until[corev1.Secret](ctx, s, member, copied.Name("password"), HaveField("Data", mine.Data))
+			HaveField("EnvFrom", ContainElement(HaveField("ConfigMapRef.Name", copied.NameOfCopy("settings")))))))
+		until[corev1.Secret](ctx, s, member, copied.NameOfCopy("password"), HaveField("Data", mine.Data))
 		until[corev1.Secret](ctx, s, member, "password", And(HaveField("Data", theirs.Data), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
@@ -124,7 +124,7 @@ var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 			"password": &corev1.Secret{Data: map[string][]byte{"password": []byte("theirs")}},
 		} {
 			kind.SetNamespace(s.namespace)
-			kind.SetName(copied.Name(name))
+			kind.SetName(copied.NameOfCopy(name))
 			inMember(ctx, member, kind)
 			mine := kind.DeepCopyObject().(client.Object)
 			mine.SetName(name)
@@ -134,13 +134,13 @@ var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 		}
 		s.pod(ctx, "configured", boundTo(nodeOne), readingConfigMap("settings"))
 		s.pod(ctx, "secretive", boundTo(nodeOne), readingSecret("password"))
-		s.noted(ctx, "Pod", "configured", v1alpha1.ReasonNameTaken, copied.Name("settings"), one)
-		s.noted(ctx, "Pod", "secretive", v1alpha1.ReasonNameTaken, copied.Name("password"), one)
+		s.noted(ctx, "Pod", "configured", v1alpha1.ReasonNameTaken, copied.NameOfCopy("settings"), one)
+		s.noted(ctx, "Pod", "secretive", v1alpha1.ReasonNameTaken, copied.NameOfCopy("password"), one)
 		for _, pod := range []string{"configured", "secretive"} {
 			gone[corev1.Pod](ctx, s, member, pod)
 		}
-		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), And(HaveField("Data", HaveKeyWithValue("mode", "theirs")), HaveField("Labels", BeEmpty())))
-		until[corev1.Secret](ctx, s, member, copied.Name("password"), And(HaveField("Data", HaveKeyWithValue("password", []byte("theirs"))), HaveField("Labels", BeEmpty())))
+		until[corev1.ConfigMap](ctx, s, member, copied.NameOfCopy("settings"), And(HaveField("Data", HaveKeyWithValue("mode", "theirs")), HaveField("Labels", BeEmpty())))
+		until[corev1.Secret](ctx, s, member, copied.NameOfCopy("password"), And(HaveField("Data", HaveKeyWithValue("password", []byte("theirs"))), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
 	It("is reported as missing if it is deleted in the host, and the Pod waits for it", suite.Slow, func(ctx SpecContext) {

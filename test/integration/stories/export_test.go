@@ -76,7 +76,7 @@ var _ = Describe("Exported objects", func() {
 		Expect(unstructured.SetNestedField(pv.Object, "Delete", "spec", "persistentVolumeReclaimPolicy")).To(Succeed())
 		Expect(x.Host.API.Create(ctx, pv)).To(Succeed())
 		DeferCleanup(deleted(x.Host, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}), NodeTimeout(settle))
-		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeReleased), WithTransform(hostpv.Imported, BeTrue()),
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeReleased), WithTransform(hostpv.IsImportedVolume, BeTrue()),
 			HaveField("Labels", HaveKeyWithValue(v1alpha1.LabelCluster, one)), HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
 
 		By("creating the claim and the Pod again, after the admin has released the volume for the claim")

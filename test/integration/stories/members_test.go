@@ -170,7 +170,7 @@ var _ = Describe("A member that is registered and deregistered", suite.Slow, Ord
 		Expect(err).NotTo(HaveOccurred())
 		kubeconfig, err := x.MemberKubeconfig(ctx, third)
 		Expect(err).NotTo(HaveOccurred())
-		fresh, ok := access.ParseToken(access.TokenOf(kubeconfig))
+		fresh, ok := access.ParseAccountToken(access.KubeconfigToken(kubeconfig))
 		Expect(ok).To(BeTrue(), "the token must have an expiry time")
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
 		// The link and its caches are kept, so only the expiry time shows the change.

@@ -63,7 +63,7 @@ func (*story) probe(ctx context.Context, namespace, member string) (string, erro
 	var pushed *corev1.PodCondition
 	if err := harness.Await(ctx, "the condition Pushed of "+pod.Name, func(ctx context.Context) error {
 		err := x.Host.API.Get(ctx, client.ObjectKeyFromObject(pod), pod)
-		if pushed = podstatus.Condition(pod.Status.Conditions, v1alpha1.PodPushed); err == nil && pushed == nil {
+		if pushed = podstatus.FindPodCondition(pod.Status.Conditions, v1alpha1.PodPushed); err == nil && pushed == nil {
 			err = fmt.Errorf("the condition does not exist yet")
 		}
 		return err

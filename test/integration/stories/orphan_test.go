@@ -359,7 +359,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeAvailable))
 		claimRef(fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":%q,"name":"data","uid":"of-an-earlier-claim"}`, s.namespace))
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonAdoptionUnconfirmed, volume)
-		allow(ctx, placement.AdoptsAll)
+		allow(ctx, placement.AdoptAllVolumes)
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 

@@ -453,7 +453,7 @@ const (
 	// slow is a latency at which connecting succeeds, but reading all objects is slow.
 	slow = 200 * time.Millisecond
 	// probedNamespace is the namespace that Xylem uses to check the member's policies.
-	probedNamespace = member.PolicyProbe
+	probedNamespace = member.PolicyProbeName
 )
 
 // silent registers a server that accepts connections but never responds.

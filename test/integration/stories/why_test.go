@@ -95,7 +95,7 @@ var _ = Describe("kubectl xylem why", func() {
 		}
 		By("listing how long each step of the claim took")
 		d, _ := s.diagnosed(ctx, Default, "pvc", "data", "--live")
-		for _, step := range []timeline.Name{timeline.Selected, timeline.Provisioned, timeline.Mirrored, timeline.Bound, timeline.PodBound} {
+		for _, step := range []timeline.StepName{timeline.Selected, timeline.Provisioned, timeline.Mirrored, timeline.Bound, timeline.PodBound} {
 			Expect(d.Times).To(ContainElement(HaveField("Name", step)))
 		}
 	}, SpecTimeout(storyTime))

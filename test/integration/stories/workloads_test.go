@@ -272,7 +272,7 @@ var _ = Describe("A change to a running Pod or to its namespace", func() {
 		Expect(warnings[0].Series).To(BeNil())
 		pod, err := read[corev1.Pod](ctx, s, x.Host, "app")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(podstatus.Condition(pod.Status.Conditions, v1alpha1.PodPushed)).To(Equal(podstatus.Condition(before.Status.Conditions, v1alpha1.PodPushed)))
+		Expect(podstatus.FindPodCondition(pod.Status.Conditions, v1alpha1.PodPushed)).To(Equal(podstatus.FindPodCondition(before.Status.Conditions, v1alpha1.PodPushed)))
 		Expect(ours(pod.Annotations)).To(Equal(ours(before.Annotations)))
 
 		By("removing the policy")

@@ -86,7 +86,7 @@ func mirrorOf(claim *corev1.PersistentVolumeClaim, uid types.UID, policy corev1.
 	if existed {
 		leaf.Annotations[volumehelpers.AnnBoundByController] = "yes"
 	}
-	pv := hostpv.Mirror(leaf, claim, policy, places[member])
+	pv := hostpv.TranslateVolume(leaf, claim, policy, places[member])
 	hostpv.RecordProvisioned(pv, leaf, leafClaim)
 	pv.UID, pv.Status.Phase = uid, corev1.VolumeBound
 	return pv

@@ -39,7 +39,7 @@ func (w *world) act() bool {
 
 // actOnPod starts a Pod whose claim is bound, and removes a Pod that was deleted.
 func (w *world) actOnPod(pod *corev1.Pod) bool {
-	claim := w.claim(podspec.ClaimNames(pod)[0])
+	claim := w.claim(podspec.ClaimNamesOfPod(pod)[0])
 	member, known := w.placeOf(pod, claim)
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -82,7 +82,7 @@ func (w *world) placeOf(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) (i
 }
 
 func (w *world) used(claim string) bool {
-	return slices.ContainsFunc(all[*corev1.Pod](w, pods), func(pod *corev1.Pod) bool { return slices.Contains(podspec.ClaimNames(pod), claim) })
+	return slices.ContainsFunc(all[*corev1.Pod](w, pods), func(pod *corev1.Pod) bool { return slices.Contains(podspec.ClaimNamesOfPod(pod), claim) })
 }
 
 // actOnClaim does what the PV controller, the scheduler and the provisioner do for a claim.
@@ -148,7 +148,7 @@ func (w *world) find(claim *corev1.PersistentVolumeClaim) bool {
 		}
 	}
 	for _, pod := range all[*corev1.Pod](w, pods) {
-		if pod.DeletionTimestamp != nil || !slices.Contains(podspec.ClaimNames(pod), claim.Name) {
+		if pod.DeletionTimestamp != nil || !slices.Contains(podspec.ClaimNamesOfPod(pod), claim.Name) {
 			continue
 		}
 		member, _ := w.placeOf(pod, claim)

@@ -99,7 +99,7 @@ func (m *Model) endless() {
 // visit adds a world, unless it is known, and returns its index.
 func (m *Model) visit(w world, from int, by string) int {
 	pod, there := get[*corev1.Pod](m, w.state, root)
-	w.recorded = w.started > 0 && (w.recorded || there && pod.UID == rootUIDs[w.started-1] && podstatus.HadLeaf(pod))
+	w.recorded = w.started > 0 && (w.recorded || there && pod.UID == rootUIDs[w.started-1] && podstatus.HadLeafPod(pod))
 	if at, known := m.ids[w]; known {
 		return at
 	}
@@ -151,7 +151,7 @@ func (m *Model) unsettled(w world, reported bool) []string {
 	pod, hasPod := get[*corev1.Pod](m, w.state, root)
 	there, hasLeaf := get[*corev1.Pod](m, w.state, leaf)
 	mine := hasLeaf && hasPod && there.Annotations[v1alpha1.AnnotationRootUID] == string(pod.UID)
-	reported = reported || hasPod && podstatus.Pushed(pod) == corev1.ConditionFalse
+	reported = reported || hasPod && podstatus.PushedStatus(pod) == corev1.ConditionFalse
 	var found []string
 	if hasLeaf && !mine {
 		found = append(found, "a leaf is left although its Pod is gone")
@@ -159,10 +159,10 @@ func (m *Model) unsettled(w world, reported bool) []string {
 	if hasPod && pod.DeletionTimestamp != nil {
 		found = append(found, "a deleted Pod is left")
 	}
-	if hasPod && pod.DeletionTimestamp == nil && pod.Spec.NodeName == here.NodeName && !podstatus.Finished(pod) && !mine && !reported {
+	if hasPod && pod.DeletionTimestamp == nil && pod.Spec.NodeName == here.NodeName && !podstatus.IsPodFinished(pod) && !mine && !reported {
 		found = append(found, "a Pod on the virtual node has no leaf, and no reason is reported (I6)")
 	}
-	if mine && !podstatus.Finished(pod) && podstatus.LeafUID(pod) != there.UID {
+	if mine && !podstatus.IsPodFinished(pod) && podstatus.RecordedLeafUID(pod) != there.UID {
 		found = append(found, "a Pod does not record its leaf")
 	}
 	return found

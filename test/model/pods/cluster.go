@@ -260,14 +260,14 @@ func (m *Model) step(ctx context.Context, w world) *run {
 	g := guard{}
 	link := &member.Link{
 		Member: here, Cache: cached(false), Live: live(false), Host: cached(true), HostLive: live(true), Recorder: r, Clock: clock.RealClock{},
-		Snapshots: member.NewOptional(), HostSnapshots: route.NewOptional(), Attachments: member.NewOptional(),
-		Leaf:       guarded.NewLeaf(writer{reader: live(false), run: r}, here.HostID, here.Registration, g),
-		Root:       guarded.NewRoot(writer{reader: live(true), run: r}, here.Registration, g),
-		MayDestroy: g.MayDestroy, Restores: func() restores.Times { return restores.Times{} },
-		Unrestored: func(context.Context) error { return nil },
-		Note:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
+		Snapshots: member.NewOptionalCache(), HostSnapshots: route.NewOptionalCache(), Attachments: member.NewOptionalCache(),
+		MemberWriter:       guarded.NewMemberWriter(writer{reader: live(false), run: r}, here.HostID, here.Registration, g),
+		HostWriter:       guarded.NewHostWriter(writer{reader: live(true), run: r}, here.Registration, g),
+		CheckNotSuspended: g.CheckNotSuspended, RestoreTimes: func() restores.RestoreTimes { return restores.RestoreTimes{} },
+		CheckUnrestored: func(context.Context) error { return nil },
+		AnnotateFence:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
-	if err := rootpod.Setup(link, rootpod.Options{NominatedNode: true, Mirrors: account.NewMirrors(cached(true), live(true))}); err != nil {
+	if err := rootpod.Setup(link, rootpod.Options{SchedulerNominates: true, Mirrors: account.NewMirrorTracker(cached(true), live(true))}); err != nil {
 		panic(err)
 	}
 	err := api.Recovered(func() error {
@@ -283,9 +283,9 @@ func (m *Model) step(ctx context.Context, w world) *run {
 // guard implements the guard of a manager that holds the fence.
 type guard struct{}
 
-func (guard) Held() error                       { return nil }
-func (guard) MayDestroy() error                 { return nil }
-func (guard) HostCurrent(context.Context) error { return nil }
+func (guard) CheckFenceHeld() error                       { return nil }
+func (guard) CheckNotSuspended() error                 { return nil }
+func (guard) CheckHostCurrent(context.Context) error { return nil }
 
 // mayRunHere reports whether a Pod is bound to the virtual node, or will be because of its claim.
 func (m *Model) mayRunHere(w world, pod *corev1.Pod) bool {
@@ -301,18 +301,18 @@ func (m *Model) violations(w world, verb string, k kind, after client.Object) []
 	switch {
 	case verb == "create" && running && w.recorded:
 		return []string{"I3: a Pod whose containers have started gets a second leaf"}
-	case verb == "create" && (!there || pod.DeletionTimestamp != nil || podstatus.Finished(pod)):
+	case verb == "create" && (!there || pod.DeletionTimestamp != nil || podstatus.IsPodFinished(pod)):
 		return []string{"a leaf is created for a Pod that is gone, is being deleted, or has ended"}
 	case verb == "delete" && k == leaf:
 		was, _ := get[*corev1.Pod](m, w.state, leaf)
-		if there && pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && m.mayRunHere(w, pod) && was.Annotations[v1alpha1.AnnotationRootUID] == string(pod.UID) {
+		if there && pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(pod) && m.mayRunHere(w, pod) && was.Annotations[v1alpha1.AnnotationRootUID] == string(pod.UID) {
 			return []string{"the leaf of a Pod that runs, or is to run, in this member is deleted"}
 		}
 	case verb == "remove" && w.state[leaf] != 0:
 		if was, _ := get[*corev1.Pod](m, w.state, leaf); was.Annotations[v1alpha1.AnnotationRootUID] == string(pod.UID) {
 			return []string{"a Pod is removed while its leaf exists"}
 		}
-	case k == root && after != nil && running && podstatus.HadLeaf(pod) && !podstatus.HadLeaf(api.As[*corev1.Pod](after)):
+	case k == root && after != nil && running && podstatus.HadLeafPod(pod) && !podstatus.HadLeafPod(api.As[*corev1.Pod](after)):
 		return []string{"I3: the record of a leaf whose containers have started is removed"}
 	}
 	return nil

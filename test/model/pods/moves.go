@@ -69,7 +69,7 @@ func (m *Model) kubernetes(w world) []move {
 
 // host makes the moves of the host's scheduler and API server for the Pod.
 func (ms *moves) host(pod *corev1.Pod, c *corev1.PersistentVolumeClaim, hasClaim bool) {
-	unbound := pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podstatus.Finished(pod)
+	unbound := pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(pod)
 	switch {
 	case pod.DeletionTimestamp != nil && pod.Spec.NodeName == "":
 		ms.add("host: the API server removes the Pod", func(to *world) { to.state[root] = 0 })
@@ -88,7 +88,7 @@ func (ms *moves) host(pod *corev1.Pod, c *corev1.PersistentVolumeClaim, hasClaim
 // leafPod makes the moves of leaf_pod: it mirrors the leaf's phase, and ends a root that is bound here and
 // whose leaf is gone.
 func (ms *moves) leafPod(pod *corev1.Pod) {
-	if pod.Spec.NodeName != here.NodeName || podstatus.Finished(pod) {
+	if pod.Spec.NodeName != here.NodeName || podstatus.IsPodFinished(pod) {
 		return
 	}
 	there, has := get[*corev1.Pod](ms.model, ms.from.state, leaf)
@@ -96,7 +96,7 @@ func (ms *moves) leafPod(pod *corev1.Pod) {
 	switch {
 	case mine && there.Status.Phase != pod.Status.Phase && there.DeletionTimestamp == nil:
 		ms.pod("leaf_pod: mirrors the phase", root, func(root *corev1.Pod) { root.Status.Phase = there.Status.Phase })
-	case !mine && (podstatus.HadLeaf(pod) || pod.DeletionTimestamp != nil):
+	case !mine && (podstatus.HadLeafPod(pod) || pod.DeletionTimestamp != nil):
 		ms.pod("leaf_pod: ends the Pod, whose leaf is gone", root, func(root *corev1.Pod) { root.Status.Phase = corev1.PodFailed })
 	}
 }
@@ -117,7 +117,7 @@ func (ms *moves) volume(c *corev1.PersistentVolumeClaim, hasPod bool) { //nolint
 		})
 	case placed == here.ClusterID && !hasLeaf && (c.Spec.VolumeName != "" || selected == here.NodeName):
 		ms.add("root_pvc: creates the leaf claim", func(to *world) {
-			made, err := pvc.Translate(c, ptr.To(class), here)
+			made, err := pvc.TranslateClaim(c, ptr.To(class), here)
 			if err != nil {
 				panic(err)
 			}
@@ -173,7 +173,7 @@ const importer = "importer"
 func (ms *moves) unconsumed() bool {
 	c, hasClaim := get[*corev1.PersistentVolumeClaim](ms.model, ms.from.state, claim)
 	pod, there := get[*corev1.Pod](ms.model, ms.from.state, root)
-	return hasClaim && c.Annotations[importer] != "" && (!there || pod.Spec.NodeName != "" || podstatus.Finished(pod))
+	return hasClaim && c.Annotations[importer] != "" && (!there || pod.Spec.NodeName != "" || podstatus.IsPodFinished(pod))
 }
 
 // started returns the index of a leaf's root in rootUIDs, plus 1.

@@ -184,7 +184,7 @@ func newHostVolume(of *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "disk"}},
 		},
 	}
-	pv := hostpv.Mirror(made, of, corev1.PersistentVolumeReclaimRetain, here)
+	pv := hostpv.TranslateVolume(made, of, corev1.PersistentVolumeReclaimRetain, here)
 	pv.UID, pv.Status.Phase = "host-volume", corev1.VolumeBound
 	return pv
 }

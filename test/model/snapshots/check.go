@@ -47,7 +47,7 @@ func New(ctx context.Context, disruptions uint8) (*Model, error) {
 	m := &Model{
 		SilentAfter: 2 * age, bound: disruptions, objects: &objects{ids: map[string]id{}}, indexes: map[string]client.IndexerFunc{}, taken: map[stepKey][]step{},
 	}
-	return m, index.SetupSnapshots(ctx, m)
+	return m, index.SetupSnapshotIndexes(ctx, m)
 }
 
 // run is one reconcile in a world. Its first write changes the world.
@@ -71,16 +71,16 @@ func (*run) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 // guard implements the guard of a manager that holds the fence.
 type guard struct{ suspended bool }
 
-func (guard) Held() error { return nil }
+func (guard) CheckFenceHeld() error { return nil }
 
-func (g guard) MayDestroy() error {
+func (g guard) CheckNotSuspended() error {
 	if g.suspended {
 		return fmt.Errorf("%w: a cluster of the model was restored", guarded.ErrSuspended)
 	}
 	return nil
 }
 
-func (g guard) HostCurrent(context.Context) error { return g.MayDestroy() }
+func (g guard) CheckHostCurrent(context.Context) error { return g.CheckNotSuspended() }
 
 // step is the result of a reconcile.
 type step struct {
@@ -159,24 +159,24 @@ func (m *Model) step(ctx context.Context, w world, controller, name string) (s s
 
 // reconciler returns a new instance of a controller, which has no state in memory.
 func (m *Model) reconciler(controller string, r *run, cached, live func(side) reader) (reconcile.Reconciler, error) {
-	host := route.NewOptional()
-	host.Serve(cached(hostSide))
+	host := route.NewOptionalCache()
+	host.StartServing(cached(hostSide))
 	if controller == hostsnapshot.Name {
-		return settling.Reconciler(&hostsnapshot.Reconciler{
+		return settling.WrapReconciler(&hostsnapshot.Reconciler{
 			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Snapshots: host, Recorder: r, Clock: r,
-			Records: &hostrecord.Records{Live: live(hostSide), Namespace: "xylem-system", Clock: clock.RealClock{}},
+			Records: &hostrecord.HostRecords{Live: live(hostSide), Namespace: "xylem-system", Clock: clock.RealClock{}},
 		}), nil
 	}
 	g := guard{r.world.suspended != neither}
 	link := &member.Link{
 		Member: here, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
-		HostSnapshots: host, Snapshots: member.NewOptional(), Recorder: r, Clock: r, MayDestroy: g.MayDestroy,
-		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
-		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, here.Registration, g),
-		Unrestored: func(context.Context) error { return nil },
-		Note:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
+		HostSnapshots: host, Snapshots: member.NewOptionalCache(), Recorder: r, Clock: r, CheckNotSuspended: g.CheckNotSuspended,
+		MemberWriter:       guarded.NewMemberWriter(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
+		HostWriter:       guarded.NewHostWriter(writer{reader: live(hostSide), run: r}, here.Registration, g),
+		CheckUnrestored: func(context.Context) error { return nil },
+		AnnotateFence:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
-	link.Snapshots.Serve(cached(memberSide))
+	link.Snapshots.StartServing(cached(memberSide))
 	var err error
 	if controller == rootsnapshot.Name {
 		err = rootsnapshot.Setup(link, nil)

@@ -59,12 +59,12 @@ func fixed(s side) []client.Object {
 	}
 	onHost := claim("root-claim", "pvc-1")
 	onMember := claim("leaf-claim", "pvc-1")
-	mirror.OriginFor(here.HostID, onHost).Stamp(onMember)
+	mirror.OriginForRoot(here.HostID, onHost).StampLeaf(onMember)
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "leaf-volume"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}
 	volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: namespace, Name: claimName, UID: onMember.UID}
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "disk-1"}
 	if s == hostSide {
-		return []client.Object{class, onHost, hostpv.Mirror(volume, onHost, corev1.PersistentVolumeReclaimDelete, here)}
+		return []client.Object{class, onHost, hostpv.TranslateVolume(volume, onHost, corev1.PersistentVolumeReclaimDelete, here)}
 	}
 	class.Driver = driver
 	return []client.Object{class, onMember, volume}
@@ -73,7 +73,7 @@ func fixed(s side) []client.Object {
 // restoreFrom returns a claim that is Bound to a promise, and must be restored from a root.
 func restoreFrom(root types.UID) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "restored", UID: "restored", Annotations: map[string]string{
-		v1alpha1.AnnotationSource: datasource.Record{ClusterID: here.ClusterID, UID: root}.Annotation(),
+		v1alpha1.AnnotationSource: datasource.DataSourceRecord{ClusterID: here.ClusterID, UID: root}.AnnotationValue(),
 	}}}
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: snapshotName}
 	claim.Spec.VolumeName = hostpv.PromiseName(claim.UID)
@@ -307,7 +307,7 @@ func (w writer) write(verb string, slot int, before, after client.Object) error 
 	w.run.status = w.status
 	w.run.violations = append(w.run.violations, w.model.violations(w.run.world, slot, before, after)...)
 	if before == nil {
-		origin, _ := mirror.OriginIn(here.HostID, after)
+		origin, _ := mirror.LeafOriginFromHost(here.HostID, after)
 		n := slices.Index(w.run.world.of[:], 0)
 		w.run.world.of[n] = numberOf(origin.UID)
 	}

@@ -126,7 +126,7 @@ func (ms *moves) ofMemberAdmins() {
 			change(m, w, slot, func(obj client.Object) { delet(obj) })
 		})
 		// Before the host records the leaf's UID, only the stamp identifies it.
-		if host := m.contentOfRoot(ms.from, numberOf(mirror.RootUID(obj))); slot == leaf && host != nil && mirrorsnapshot.RecordOf(host).Snapshot == obj.GetUID() {
+		if host := m.contentOfRoot(ms.from, numberOf(mirror.StampedRootUID(obj))); slot == leaf && host != nil && mirrorsnapshot.ContentRecordOf(host).Snapshot == obj.GetUID() {
 			ms.add("the member's admin removes the stamp of the leaf VolumeSnapshot", func(w *world) {
 				w.theirs = true
 				change(m, w, slot, func(s *snapshotv1.VolumeSnapshot) { s.Labels, s.Annotations = nil, nil })
@@ -146,7 +146,7 @@ func (ms *moves) ofMemberAdmins() {
 func (ms *moves) ofHandles(slot int) {
 	m := ms.model
 	host := m.contentOfRoot(ms.from, ms.from.of[slot-leafContent])
-	if host == nil || mirrorsnapshot.RecordOf(host).Handle == "" || mirrorsnapshot.HandleOf(m.content(ms.from.state, slot)) == "" {
+	if host == nil || mirrorsnapshot.ContentRecordOf(host).Handle == "" || mirrorsnapshot.SnapshotHandleOf(m.content(ms.from.state, slot)) == "" {
 		return
 	}
 	ms.add("the member's admin gives a leaf content the handle of a foreign snapshot", func(w *world) {
@@ -160,7 +160,7 @@ func (ms *moves) ofHandles(slot int) {
 // on an orphan.
 func (ms *moves) ofPolicies(slot int) {
 	c, host := ms.model.content(ms.from.state, slot), ms.model.contentOfRoot(ms.from, ms.from.of[slot-leafContent])
-	if host == nil || !mirrorsnapshot.Retained(c) || mirrorsnapshot.Policy(c) == "" {
+	if host == nil || !mirrorsnapshot.IsContentRetained(c) || mirrorsnapshot.MemberDeletionPolicy(c) == "" {
 		return
 	}
 	ms.add("the member's admin sets a leaf content to Delete", func(w *world) {

@@ -34,7 +34,7 @@ func (m *Model) violations(w world, slot int, before, after client.Object) []str
 		return m.leafDeleted(w, before)
 	case slot >= leafContent:
 		was, is := api.As[*snapshotv1.VolumeSnapshotContent](before), api.As[*snapshotv1.VolumeSnapshotContent](after)
-		if mirrorsnapshot.Retained(was) && !mirrorsnapshot.Retained(is) || !mirrorsnapshot.Retained(is) && is.DeletionTimestamp != nil && was.DeletionTimestamp == nil {
+		if mirrorsnapshot.IsContentRetained(was) && !mirrorsnapshot.IsContentRetained(is) || !mirrorsnapshot.IsContentRetained(is) && is.DeletionTimestamp != nil && was.DeletionTimestamp == nil {
 			return m.destroyed(w, slot-leafContent)
 		}
 	}
@@ -44,11 +44,11 @@ func (m *Model) violations(w world, slot int, before, after client.Object) []str
 // leafMade checks that Xylem creates only one leaf for a root, and only after it has recorded the
 // placement.
 func (m *Model) leafMade(w world, made client.Object) []string {
-	origin, _ := mirror.OriginIn(here.HostID, made)
+	origin, _ := mirror.LeafOriginFromHost(here.HostID, made)
 	number := numberOf(origin.UID)
 	host := m.contentOfRoot(w, number)
 	switch {
-	case number == 0 || host == nil || mirrorsnapshot.PlacedIn(host) != here.ClusterID:
+	case number == 0 || host == nil || mirrorsnapshot.ContentPlacedIn(host) != here.ClusterID:
 		return []string{"I3: a leaf is created for a root whose content is not placed here"}
 	case slices.Contains(w.of[:], number) && !w.theirs && !w.givenUp:
 		return []string{"I3: a second leaf is created for one root"}
@@ -75,7 +75,7 @@ func (m *Model) leafDeleted(w world, was client.Object) []string {
 	if root != nil && root.DeletionTimestamp == nil && numberOf(root.UID) == w.of[n] {
 		return []string{"I2: the leaf of an existing root is deleted"}
 	}
-	if c := m.content(w.state, leafContent+n); c != nil && !mirrorsnapshot.Retained(c) {
+	if c := m.content(w.state, leafContent+n); c != nil && !mirrorsnapshot.IsContentRetained(c) {
 		return m.destroyed(w, n)
 	}
 	return nil
@@ -98,12 +98,12 @@ func (m *Model) destroyed(w world, n int) []string {
 		found = append(found, "I2: data is destroyed although its host content is not being deleted")
 	case host.Spec.DeletionPolicy != snapshotv1.VolumeSnapshotContentDelete:
 		found = append(found, "I2: data is destroyed although the host retains it")
-	case mirrorsnapshot.Abandoned(host):
+	case mirrorsnapshot.IsAbandonedSnapshot(host):
 		found = append(found, "I2: abandoned data is destroyed")
-	case mirrorsnapshot.HandleOf(c) == strangers:
+	case mirrorsnapshot.SnapshotHandleOf(c) == strangers:
 		found = append(found, "I8: foreign data is destroyed")
 	}
-	if policy := mirrorsnapshot.Policy(c); policy != snapshotv1.VolumeSnapshotContentDelete && (policy != "" || w.leafPolicy != deletes) {
+	if policy := mirrorsnapshot.MemberDeletionPolicy(c); policy != snapshotv1.VolumeSnapshotContentDelete && (policy != "" || w.leafPolicy != deletes) {
 		found = append(found, fmt.Sprintf("I2: data is destroyed although the member retains it (%q)", policy))
 	}
 	if root != nil && root.DeletionTimestamp == nil && numberOf(root.UID) == w.of[n] {
@@ -124,7 +124,7 @@ func (m *Model) unsettled(w world) []string {
 		switch {
 		case s.DeletionTimestamp != nil:
 			found = append(found, "the VolumeSnapshot is not deleted")
-		case m.SilentAfter > age && there != nil && mirror.RootUID(there) != "" && mirror.RootUID(there) != s.UID:
+		case m.SilentAfter > age && there != nil && mirror.StampedRootUID(there) != "" && mirror.StampedRootUID(there) != s.UID:
 			// This model does not wait until the report that an earlier root's leaf has its name.
 		case host == nil, host.Status == nil, !ptr.Deref(host.Status.ReadyToUse, false), !ready(s):
 			found = append(found, "the VolumeSnapshot is not ready")
@@ -150,13 +150,13 @@ func (m *Model) exposed(w world) []string {
 	var found []string
 	for n := range leaves {
 		c, host := m.content(w.state, leafContent+n), m.contentOfRoot(w, w.of[n])
-		if c == nil || host == nil || mirrorsnapshot.Retained(c) || !mirrorsnapshot.Begun(c) || mirrorsnapshot.Abandoned(host) || mirrorsnapshot.PlacedIn(host) == "" {
+		if c == nil || host == nil || mirrorsnapshot.IsContentRetained(c) || !mirrorsnapshot.HasSnapshotBegun(c) || mirrorsnapshot.IsAbandonedSnapshot(host) || mirrorsnapshot.ContentPlacedIn(host) == "" {
 			continue
 		}
-		if record := mirrorsnapshot.RecordOf(host); record.Content != "" && record.Content != c.UID || mirrorsnapshot.HandleOf(c) == strangers {
+		if record := mirrorsnapshot.ContentRecordOf(host); record.Content != "" && record.Content != c.UID || mirrorsnapshot.SnapshotHandleOf(c) == strangers {
 			continue
 		}
-		if s := m.snapshot(w.state, root); host.DeletionTimestamp == nil || !mirrorsnapshot.Announced(host) || s != nil && numberOf(s.UID) == w.of[n] && s.DeletionTimestamp == nil {
+		if s := m.snapshot(w.state, root); host.DeletionTimestamp == nil || !mirrorsnapshot.IsSnapshotBeingDeleted(host) || s != nil && numberOf(s.UID) == w.of[n] && s.DeletionTimestamp == nil {
 			found = append(found, "a leaf content that must be kept has policy Delete")
 		}
 	}
@@ -171,10 +171,10 @@ func (m *Model) lost(w world) bool {
 		return false
 	}
 	host, there := m.contentOfRoot(w, numberOf(s.UID)), m.snapshot(w.state, leaf)
-	if host == nil || host.DeletionTimestamp != nil && mirrorsnapshot.Announced(host) {
+	if host == nil || host.DeletionTimestamp != nil && mirrorsnapshot.IsSnapshotBeingDeleted(host) {
 		return false
 	}
-	record := mirrorsnapshot.RecordOf(host)
+	record := mirrorsnapshot.ContentRecordOf(host)
 	contentGone := record.Content != "" && !slices.ContainsFunc([]int{0, 1, 2}, func(n int) bool {
 		c := m.content(w.state, leafContent+n)
 		return c != nil && c.UID == record.Content
@@ -223,10 +223,10 @@ func (m *Model) leftInMember(w world) []string {
 // orphan returns what is wrong with a leaf content that lacks a host content.
 func (m *Model) orphan(w world, c *snapshotv1.VolumeSnapshotContent, there, decided bool) []string {
 	var found []string
-	if _, ours := mirror.OriginIn(here.HostID, c); there && !ours && !w.theirs {
+	if _, ours := mirror.LeafOriginFromHost(here.HostID, c); there && !ours && !w.theirs {
 		found = append(found, "I1: data is left without a stamp, so it cannot be counted")
 	}
-	if c.DeletionTimestamp == nil && !mirrorsnapshot.Retained(c) && !decided && !w.armed {
+	if c.DeletionTimestamp == nil && !mirrorsnapshot.IsContentRetained(c) && !decided && !w.armed {
 		found = append(found, "I1: an orphan lacks policy Retain")
 	}
 	if both := w.hostPolicy == deletes && w.leafPolicy == deletes; both && there && !w.theirs && !w.givenUp && !w.kept {

@@ -114,7 +114,7 @@ func (ms *moves) ends(where string, at, slot int, bound *snapshotv1.VolumeSnapsh
 	switch {
 	case bound != nil && at == root && ms.from.restoring:
 		// The snapshot-controller protects the VolumeSnapshot until no claim is restored from it.
-	case bound != nil && !mirrorsnapshot.Announced(bound):
+	case bound != nil && !mirrorsnapshot.IsSnapshotBeingDeleted(bound):
 		ms.add("the "+where+"'s snapshot-controller announces the deletion", func(w *world) {
 			announce(m, w, slot)
 		})
@@ -182,7 +182,7 @@ func (ms *moves) sidecar(n int) {
 	if c == nil {
 		return
 	}
-	if ends := c.DeletionTimestamp != nil && !metav1.HasAnnotation(c.ObjectMeta, mirrorsnapshot.AnnBeingCreated) && mirrorsnapshot.Announced(c); ends {
+	if ends := c.DeletionTimestamp != nil && !metav1.HasAnnotation(c.ObjectMeta, mirrorsnapshot.AnnBeingCreated) && mirrorsnapshot.IsSnapshotBeingDeleted(c); ends {
 		if c.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete && c.Status != nil && c.Status.SnapshotHandle != nil {
 			ms.add("the member's driver deletes the snapshot", func(w *world) {
 				w.data[n] = false

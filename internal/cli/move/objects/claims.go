@@ -146,7 +146,7 @@ func (w *ObjectWriter) Copies(ctx context.Context, r *Record) ([]Disk, error) {
 		if err != nil {
 			return nil, err
 		}
-		if pv != nil && pv.UID != r.New.UID && hostpv.ProvisionedFor(pv, &claims[i]) {
+		if pv != nil && pv.UID != r.New.UID && hostpv.WasProvisionedFor(pv, &claims[i]) {
 			disks = append(disks, DiskOf(pv))
 		}
 	}
@@ -172,7 +172,7 @@ func (w *ObjectWriter) AwaitGone(ctx context.Context, id, name string, uid types
 		if err := ProveUnused(ctx, w.host, id, name); err != nil {
 			return err.Error(), nil //nolint:nilerr // the Pods may still terminate
 		}
-		return "it still has finalizers " + text.Quoted(claim.Finalizers...), nil
+		return "it still has finalizers " + text.QuotedNames(claim.Finalizers...), nil
 	})
 }
 

@@ -40,7 +40,7 @@ func (c *Client) ReportLine(format string, args ...any) { fmt.Fprintf(c.Env.Out,
 
 // ReadClaim reads a claim of the namespace, or returns nil.
 func (c *Client) ReadClaim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, c, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, c, client.ObjectKey{Namespace: c.Namespace, Name: name})
 	if err != nil {
 		return nil, c.ExplainHostError(err)
 	}
@@ -49,11 +49,11 @@ func (c *Client) ReadClaim(ctx context.Context, name string) (*corev1.Persistent
 
 // ReadVolumeOf reads the volume that a claim is bound to, or returns nil.
 func (c *Client) ReadVolumeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, c, client.ObjectKey{Name: claim.Spec.VolumeName})
+	pv, err := index.FindObject[corev1.PersistentVolume](ctx, c, client.ObjectKey{Name: claim.Spec.VolumeName})
 	if err != nil {
 		return nil, c.ExplainHostError(err)
 	}
-	if pv == nil || !hostpv.PointsAt(pv, claim) {
+	if pv == nil || !hostpv.ClaimRefNamesClaim(pv, claim) {
 		return nil, nil //nolint:nilnil // no volume, no error
 	}
 	return pv, nil

@@ -41,10 +41,10 @@ func (w *ObjectWriter) CopyDisk(ctx context.Context, r *Record) (Disk, error) {
 	if pv == nil {
 		return Disk{}, copyLostError("claim %q (the copy) has lost its volume %q", r.Copy, claim.Spec.VolumeName)
 	}
-	if clusterID, _, _, ours := hostpv.LeafOf(pv); !ours || clusterID != r.To.ClusterID {
+	if clusterID, _, _, ours := hostpv.LeafOfHostVolume(pv); !ours || clusterID != r.To.ClusterID {
 		return Disk{}, copyLostError("volume %q of claim %q is not in member %q", pv.Name, r.Copy, r.To.Registration)
 	}
-	if !hostpv.ProvisionedFor(pv, claim) {
+	if !hostpv.WasProvisionedFor(pv, claim) {
 		return Disk{}, fmt.Errorf("claim %q (the copy) is bound to volume %q, which was not provisioned for that claim and may have other data, so this command does not write to it. "+
 			"Run this command with --undo, which keeps the volume. Then make sure that no PersistentVolume of the class is Available in member %q, or upgrade Xylem if it is older than this plugin, and move the claim again",
 			claim.Name, pv.Name, r.To.Registration)
@@ -70,7 +70,7 @@ func (w *ObjectWriter) KeepExisting(ctx context.Context, r *Record) error {
 // restores its policy or destroys it later.
 func (w *ObjectWriter) keepExisting(ctx context.Context, r *Record, claim *corev1.PersistentVolumeClaim) error {
 	pv, err := w.host.ReadVolumeOf(ctx, claim)
-	if err != nil || pv == nil || pv.UID == r.New.UID || hostpv.ProvisionedFor(pv, claim) {
+	if err != nil || pv == nil || pv.UID == r.New.UID || hostpv.WasProvisionedFor(pv, claim) {
 		return err
 	}
 	w.host.ReportLine("Volume %q, which was not provisioned for claim %q, is kept with policy Retain. When the claim is gone, other claims can use the volume if you remove its spec.claimRef", pv.Name, claim.Name)
@@ -90,7 +90,7 @@ func LostVolumeMessage(claim *corev1.PersistentVolumeClaim) string {
 	case claim.Status.Phase == corev1.ClaimLost:
 		return "its claim has lost its volume"
 	}
-	if problem := report.ClaimProblem(claim, v1alpha1.ClaimPlaced); problem != nil && claim.Spec.VolumeName != "" {
+	if problem := report.ClaimConditionProblem(claim, v1alpha1.ClaimPlaced); problem != nil && claim.Spec.VolumeName != "" {
 		return problem.Message
 	}
 	return ""

@@ -49,7 +49,7 @@ func TestCopyDiskRejectsExistingVolumes(t *testing.T) {
 	mirrored := func(root types.UID) *corev1.PersistentVolume {
 		owner := claim.DeepCopy()
 		owner.UID = root
-		pv := hostpv.Mirror(leaf, owner, corev1.PersistentVolumeReclaimDelete, member)
+		pv := hostpv.TranslateVolume(leaf, owner, corev1.PersistentVolumeReclaimDelete, member)
 		hostpv.RecordProvisioned(pv, leaf, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "leaf-claim"}})
 		pv.Spec.ClaimRef.UID = claim.UID
 		return pv
@@ -57,9 +57,9 @@ func TestCopyDiskRejectsExistingVolumes(t *testing.T) {
 	requested := func(attributes map[string]string) *corev1.PersistentVolume {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-7", UID: "host-uid"}}
 		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.ProvisionerName, VolumeHandle: "id38/disk-7", VolumeAttributes: attributes}
-		pv.Spec.NodeAffinity = affinity.ToMember("id38")
+		pv.Spec.NodeAffinity = affinity.NodeAffinityToMember("id38")
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data-copy", UID: "copy-uid"}
-		return hostpv.Recorded(pv, leaf, member)
+		return hostpv.RecordImport(pv, leaf, member)
 	}
 	for name, tc := range map[string]struct {
 		pv       *corev1.PersistentVolume
@@ -67,7 +67,7 @@ func TestCopyDiskRejectsExistingVolumes(t *testing.T) {
 	}{
 		"provisioned for the copy":                     {mirrored("copy-uid"), true},
 		"provisioned for an earlier claim, then freed": {mirrored("earlier-uid"), false},
-		"an existing volume of the member":             {hostpv.Mirror(leaf, claim, corev1.PersistentVolumeReclaimDelete, member), false},
+		"an existing volume of the member":             {hostpv.TranslateVolume(leaf, claim, corev1.PersistentVolumeReclaimDelete, member), false},
 		"adopted":                                      {requested(nil), false},
 		"adopted, with a forged record":                {requested(map[string]string{v1alpha1.AttributeProvisionedFor: "copy-uid"}), false},
 	} {

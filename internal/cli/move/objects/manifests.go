@@ -66,7 +66,7 @@ func (r *Record) IsBoundTo(claim *corev1.PersistentVolumeClaim, volume string) b
 // the data of its volume.
 func (r *Record) CopyClaim(old *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
 	spec := r.Claim.Spec.DeepCopy()
-	spec.Selector = pvc.SelectsNone()
+	spec.Selector = pvc.ContradictorySelector()
 	size := old.Spec.Capacity[corev1.ResourceStorage]
 	if requested := spec.Resources.Requests[corev1.ResourceStorage]; requested.Cmp(size) > 0 {
 		size = requested

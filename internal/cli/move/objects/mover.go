@@ -63,7 +63,7 @@ func MoverPod(r *Record, role Role, image string, taints []corev1.Taint) *corev1
 			EnableServiceLinks:            ptr.To(false),
 			Tolerations:                   tolerations(taints),
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: affinity.Selector(v1alpha1.LabelClusterID, role.PlaceOfRole(r).ClusterID),
+				RequiredDuringSchedulingIgnoredDuringExecution: affinity.NodeSelectorForLabel(v1alpha1.LabelClusterID, role.PlaceOfRole(r).ClusterID),
 			}},
 			Volumes: []corev1.Volume{{Name: volumeName, VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},

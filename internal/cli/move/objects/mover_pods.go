@@ -24,7 +24,7 @@ func StartMover(ctx context.Context, h *Client, pod *corev1.Pod, where Place) er
 		return h.ExplainHostError(fmt.Errorf("create Pod %q: %w", pod.Name, err))
 	}
 	return h.AwaitCondition(ctx, fmt.Sprintf("Pod %q to run", pod.Name), func(ctx context.Context) (string, error) {
-		now, err := index.Find[corev1.Pod](ctx, h, client.ObjectKeyFromObject(pod))
+		now, err := index.FindObject[corev1.Pod](ctx, h, client.ObjectKeyFromObject(pod))
 		switch {
 		case err != nil:
 			return "", h.ExplainHostError(err)
@@ -59,12 +59,12 @@ func whyMoverWaits(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string 
 		if claim == nil {
 			break
 		}
-		if problem := report.ClaimProblem(claim, kind); problem != nil {
+		if problem := report.ClaimConditionProblem(claim, kind); problem != nil {
 			return fmt.Sprintf("claim %q: %s", claim.Name, problem.Message)
 		}
 	}
 	for _, kind := range []corev1.PodConditionType{v1alpha1.PodPlaceable, v1alpha1.PodPushed, corev1.PodScheduled} {
-		if problem := report.PodProblem(pod, kind); problem != nil {
+		if problem := report.PodConditionProblem(pod, kind); problem != nil {
 			return problem.Message
 		}
 	}
@@ -83,7 +83,7 @@ func RunningMover(ctx context.Context, h *Client, id, claim string) (string, err
 		return "", err
 	}
 	for i := range pods {
-		if podIsRunning(&pods[i]) && slices.Contains(podspec.ClaimNames(&pods[i]), claim) {
+		if podIsRunning(&pods[i]) && slices.Contains(podspec.ClaimNamesOfPod(&pods[i]), claim) {
 			return pods[i].Name, nil
 		}
 	}
@@ -110,7 +110,7 @@ func DeleteMovers(ctx context.Context, h *Client, id string) error {
 		if len(names) == 0 {
 			return "", nil
 		}
-		return text.Quoted(names...) + " not deleted yet", nil
+		return text.QuotedNames(names...) + " not deleted yet", nil
 	})
 }
 

@@ -56,7 +56,7 @@ func NewStore(h *Client, claim string) *Store { return &Store{host: h, claim: cl
 
 // Read returns the record, or nil if the claim has none.
 func (s *Store) Read(ctx context.Context) (*Record, error) {
-	stored, err := index.Find[corev1.ConfigMap](ctx, s.host, client.ObjectKey{Namespace: s.host.Namespace, Name: ConfigMapName(s.claim)})
+	stored, err := index.FindObject[corev1.ConfigMap](ctx, s.host, client.ObjectKey{Namespace: s.host.Namespace, Name: ConfigMapName(s.claim)})
 	if err != nil || stored == nil {
 		s.stored = nil
 		return nil, s.host.ExplainHostError(err)
@@ -111,7 +111,7 @@ func (s *Store) Write(ctx context.Context, r *Record, dry bool) error {
 // object and writing it with a precondition. The run that takes over first writes the record and
 // then the object, so one of the two checks fails for the earlier run.
 func (s *Store) IsCurrentRun(ctx context.Context) error {
-	stored, err := index.Find[corev1.ConfigMap](ctx, s.host, client.ObjectKeyFromObject(s.stored))
+	stored, err := index.FindObject[corev1.ConfigMap](ctx, s.host, client.ObjectKeyFromObject(s.stored))
 	if err != nil {
 		return s.host.ExplainHostError(err)
 	}

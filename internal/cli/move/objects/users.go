@@ -25,7 +25,7 @@ func ProveUnused(ctx context.Context, h *Client, id string, claims ...string) er
 		return nil
 	}
 	return fmt.Errorf("claim %q is in use by %s (%s), but nobody may write to the disk during a move. Scale down the owner of each Pod or delete the Pod, even if it has terminated. Then run this command again",
-		claims[0], text.Count(len(names), "Pod"), text.Quoted(names...))
+		claims[0], text.CountNoun(len(names), "Pod"), text.QuotedNames(names...))
 }
 
 // podsUsing returns the names of the Pods that use one of the claims, except the Pods of the move. It
@@ -37,7 +37,7 @@ func podsUsing(pods []corev1.Pod, id string, claims ...string) []string {
 		if id != "" && pods[i].Labels[v1alpha1.LabelMove] == own[v1alpha1.LabelMove] && pods[i].Labels[v1alpha1.LabelManagedBy] == own[v1alpha1.LabelManagedBy] {
 			continue
 		}
-		if slices.ContainsFunc(podspec.ClaimNames(&pods[i]), func(name string) bool { return slices.Contains(claims, name) }) {
+		if slices.ContainsFunc(podspec.ClaimNamesOfPod(&pods[i]), func(name string) bool { return slices.Contains(claims, name) }) {
 			names = append(names, pods[i].Name)
 		}
 	}

@@ -55,7 +55,7 @@ func (w *ObjectWriter) Volume(ctx context.Context, d Disk) (*corev1.PersistentVo
 
 // FindVolume reads a volume, or returns nil.
 func (w *ObjectWriter) FindVolume(ctx context.Context, d Disk) (*corev1.PersistentVolume, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, w.host, client.ObjectKey{Name: d.Name})
+	pv, err := index.FindObject[corev1.PersistentVolume](ctx, w.host, client.ObjectKey{Name: d.Name})
 	if err != nil {
 		return nil, w.host.ExplainHostError(err)
 	}

@@ -11,20 +11,20 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Override replaces the reason and message of the Ready condition, and makes it False. The zero
+// ReadyOverride replaces the reason and message of the Ready condition, and makes it False. The zero
 // value changes nothing.
-type Override struct{ Reason, Message string }
+type ReadyOverride struct{ Reason, Message string }
 
-// messageLimit is the maximum size of a condition's message in bytes. The API server rejects
+// maxMessageBytes is the maximum size of a condition's message in bytes. The API server rejects
 // a status with a message over 32 KiB, and some messages contain text from a member.
-const messageLimit = 4 << 10
+const maxMessageBytes = 4 << 10
 
-// Set sets the registration's conditions. It sanitizes and shortens their messages, so that the API
+// SetOnRegistration sets the registration's conditions. It sanitizes and shortens their messages, so that the API
 // server accepts them and terminals can show them safely.
-func Set(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
+func SetOnRegistration(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 	for _, condition := range all {
 		condition.ObservedGeneration = cr.Generation
-		condition.Message = sanitize.Plain(condition.Message, messageLimit)
+		condition.Message = sanitize.PlainText(condition.Message, maxMessageBytes)
 		// The error differs on each attempt to reach a member. Keep the first one, so that the
 		// status does not change every time.
 		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
@@ -39,19 +39,19 @@ func Set(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 // token.
 func TokenFresh(state fleet.State, status *v1alpha1.ClusterRegistrationStatus) []metav1.Condition {
 	switch {
-	case state.Renewal == nil:
+	case state.TokenRenewal == nil:
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionTokenFresh)
 		return nil
-	case state.Renewal.Trouble != "":
+	case state.TokenRenewal.FailureCause != "":
 		return []metav1.Condition{{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionFalse,
-			Reason: v1alpha1.ReasonTokenNotRenewed, Message: state.Renewal.Trouble}}
+			Reason: v1alpha1.ReasonTokenNotRenewed, Message: state.TokenRenewal.FailureCause}}
 	}
 	return []metav1.Condition{{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonTokenRenewed, Message: "the manager renews its token in the member well before it expires"}}
 }
 
-// Main returns the main conditions of a registration.
-func Main(state fleet.State, nodeReady metav1.Condition, ready Override) []metav1.Condition {
+// ConnectionAndReady returns the main conditions of a registration.
+func ConnectionAndReady(state fleet.State, nodeReady metav1.Condition, ready ReadyOverride) []metav1.Condition {
 	connected := metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected,
 		Message: fmt.Sprintf("cluster %s, Kubernetes %s", state.Identity.ClusterID, state.Identity.Version)}
 	switch {

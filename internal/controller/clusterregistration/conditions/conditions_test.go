@@ -19,9 +19,9 @@ var now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 
 func TestConditions(t *testing.T) {
 	identity := member.Identity{ClusterID: clusterID, Version: "v1.36.3"}
-	up := fleet.State{Connected: true, Synced: true, MayDestroy: true, Identity: identity}
+	up := fleet.State{Connected: true, Synced: true, DestructionAllowed: true, Identity: identity}
 	with := func(change func(*fleet.State)) fleet.State { s := up; change(&s); return s }
-	problem := func(reason string) *access.Problem { return &access.Problem{Reason: reason, Message: "because"} }
+	problem := func(reason string) *access.ConnectionProblem { return &access.ConnectionProblem{Reason: reason, Message: "because"} }
 
 	// row contains the status and reason of Connected, NodeReady, Synced and Ready.
 	type row [4][2]string
@@ -35,32 +35,32 @@ func TestConditions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state fleet.State
 		node  metav1.Condition
-		ready Override
+		ready ReadyOverride
 		want  row
 	}{
-		"the member is connected and ready": {up, nodeUp, Override{}, row{connected, nodeReady, synced, ready}},
-		"the first connection is in progress": {fleet.State{}, nodeDown, Override{},
+		"the member is connected and ready": {up, nodeUp, ReadyOverride{}, row{connected, nodeReady, synced, ready}},
+		"the first connection is in progress": {fleet.State{}, nodeDown, ReadyOverride{},
 			row{no(v1alpha1.ReasonConnecting), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonConnecting)}},
-		"the member does not respond": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable), Identity: identity}, nodeUp, Override{},
+		"the member does not respond": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable), Identity: identity}, nodeUp, ReadyOverride{},
 			row{no(v1alpha1.ReasonUnreachable), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonUnreachable)}},
-		"another cluster responds at the member's address (I2)": {fleet.State{Problem: problem(v1alpha1.ReasonIdentityChanged)}, nodeUp, Override{},
+		"another cluster responds at the member's address (I2)": {fleet.State{Problem: problem(v1alpha1.ReasonIdentityChanged)}, nodeUp, ReadyOverride{},
 			row{no(v1alpha1.ReasonIdentityChanged), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonIdentityChanged)}},
-		"another registration owns the cluster": {fleet.State{Problem: problem(v1alpha1.ReasonDuplicateCluster)}, nodeDown, Override{},
+		"another registration owns the cluster": {fleet.State{Problem: problem(v1alpha1.ReasonDuplicateCluster)}, nodeDown, ReadyOverride{},
 			row{no(v1alpha1.ReasonDuplicateCluster), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonDuplicateCluster)}},
 		"deletions are suspended: the member stays Ready, and Connected reports the suspension (I2)": {
-			with(func(s *fleet.State) { s.MayDestroy, s.Problem = false, problem(v1alpha1.ReasonHostRestored) }), nodeUp, Override{},
+			with(func(s *fleet.State) { s.DestructionAllowed, s.Problem = false, problem(v1alpha1.ReasonHostRestored) }), nodeUp, ReadyOverride{},
 			row{yes(v1alpha1.ReasonHostRestored), nodeReady, synced, ready}},
-		"the caches are syncing": {with(func(s *fleet.State) { s.Synced = false }), nodeUp, Override{},
+		"the caches are syncing": {with(func(s *fleet.State) { s.Synced = false }), nodeUp, ReadyOverride{},
 			row{connected, nodeReady, no(v1alpha1.ReasonSyncing), no(v1alpha1.ReasonSyncing)}},
-		"the virtual node is not ready": {up, nodeDown, Override{},
+		"the virtual node is not ready": {up, nodeDown, ReadyOverride{},
 			row{connected, no(v1alpha1.ReasonNodeNotReady), synced, no(v1alpha1.ReasonNodeNotReady)}},
-		"the member is being deregistered": {up, nodeUp, Override{v1alpha1.ReasonDraining, "3 claims are left"},
+		"the member is being deregistered": {up, nodeUp, ReadyOverride{v1alpha1.ReasonDraining, "3 claims are left"},
 			row{connected, nodeReady, synced, no(v1alpha1.ReasonDraining)}},
-		"the member is being deregistered, and does not respond": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable)}, nodeUp, Override{v1alpha1.ReasonMemberUnreachable, "2 Pods"},
+		"the member is being deregistered, and does not respond": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable)}, nodeUp, ReadyOverride{v1alpha1.ReasonMemberUnreachable, "2 Pods"},
 			row{no(v1alpha1.ReasonUnreachable), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonMemberUnreachable)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Main(tc.state, tc.node, tc.ready)
+			got := ConnectionAndReady(tc.state, tc.node, tc.ready)
 			types := [4]string{v1alpha1.ConditionConnected, v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced, v1alpha1.ConditionReady}
 			if len(got) != len(types) {
 				t.Fatalf("got %d conditions, want %d", len(got), len(types))

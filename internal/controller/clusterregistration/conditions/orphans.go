@@ -15,9 +15,9 @@ import (
 // namesListed is the maximum number of orphans, or namespaces, in a condition's message.
 const namesListed = 3
 
-// Listed returns the orphans for the status. Known orphans come first and keep their time. New ones
+// ListedOrphans returns the orphans for the status. Known orphans come first and keep their time. New ones
 // follow in the order of found, up to the limit.
-func Listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1.Time) []v1alpha1.OrphanedVolume {
+func ListedOrphans(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1.Time) []v1alpha1.OrphanedVolume {
 	byName := map[string]account.Orphan{}
 	for _, o := range found {
 		byName[o.Volume] = o
@@ -25,7 +25,7 @@ func Listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1
 	var list []v1alpha1.OrphanedVolume
 	add := func(o account.Orphan, since metav1.Time) {
 		if len(list) < v1alpha1.MaxOrphans {
-			list = append(list, v1alpha1.OrphanedVolume{Volume: o.Volume, Claim: rootOf(o), Reason: o.Reason, Since: since})
+			list = append(list, v1alpha1.OrphanedVolume{Volume: o.Volume, Claim: orphanClaimName(o), Reason: o.Reason, Since: since})
 		}
 		delete(byName, o.Volume)
 	}
@@ -42,9 +42,9 @@ func Listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1
 	return list
 }
 
-// Accounted returns the VolumesAccounted condition. Its message does not contain the time of
+// VolumesAccounted returns the VolumesAccounted condition. Its message does not contain the time of
 // the last comparison, so that the status changes only when the result does (I5).
-func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
+func VolumesAccounted(orphans account.OrphanInventory, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
 	c := comparison{
 		orphans: orphans, count: int(status.Volumes.Orphaned), kind: "volume", lacking: "without a claim or volume in the host",
 		reason: v1alpha1.ReasonOrphanedVolumes,
@@ -62,7 +62,7 @@ func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 
 // comparison is the result of comparing a member's objects of one kind with the host's.
 type comparison struct {
-	orphans account.Orphans
+	orphans account.OrphanInventory
 	// count is the number of orphans in the last complete comparison, and names describes the first ones.
 	count int
 	names string
@@ -76,18 +76,18 @@ type comparison struct {
 func (c comparison) condition(of, accounted string) metav1.Condition {
 	condition := metav1.Condition{Type: of, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: accounted}
 	switch {
-	case c.orphans.Err != "":
+	case c.orphans.FailureCause != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
-		condition.Message = fmt.Sprintf("Xylem could not compare the member's %s with the host's. Every attempt since %s has failed: %s", text.Plural(c.kind), c.orphans.Since.UTC().Format(time.RFC3339), c.orphans.Err)
+		condition.Message = fmt.Sprintf("Xylem could not compare the member's %s with the host's. Every attempt since %s has failed: %s", text.PluralNoun(c.kind), c.orphans.FailingSince.UTC().Format(time.RFC3339), c.orphans.FailureCause)
 	case c.pending != "":
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, c.pending
 	case c.count > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, c.reason
-		condition.Message = fmt.Sprintf("the member has %s %s: %s. %s", text.Count(c.count, c.kind), c.lacking, c.names, c.remedy)
+		condition.Message = fmt.Sprintf("the member has %s %s: %s. %s", text.CountNoun(c.count, c.kind), c.lacking, c.names, c.remedy)
 		return condition
 	}
 	if c.count > 0 {
-		condition.Message += fmt.Sprintf(". The last comparison found %s %s: %s", text.Count(c.count, c.kind), c.lacking, c.names)
+		condition.Message += fmt.Sprintf(". The last comparison found %s %s: %s", text.CountNoun(c.count, c.kind), c.lacking, c.names)
 	}
 	return condition
 }
@@ -105,8 +105,8 @@ func firstOrphans[T any](list []T, describe func(T) string) string {
 	return strings.Join(texts, ", ")
 }
 
-// Progressing returns the DeletionsProgressing condition.
-func Progressing(stuck account.Stuck) metav1.Condition {
+// DeletionsProgressing returns the DeletionsProgressing condition.
+func DeletionsProgressing(stuck account.Stuck) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionDeletionsProgressing, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonProgressing, Message: "no deletion takes longer than --stuck-after"}
 	switch oldest := stuck.Oldest; {
@@ -114,13 +114,13 @@ func Progressing(stuck account.Stuck) metav1.Condition {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt, "Xylem has not checked for stuck deletions yet"
 	case oldest != nil:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion
-		condition.Message = fmt.Sprintf("%s in progress for longer than --stuck-after; the oldest, since %s: %s", text.Count(stuck.Count, "deletion"), oldest.Since.UTC().Format(time.RFC3339), oldest)
+		condition.Message = fmt.Sprintf("%s in progress for longer than --stuck-after; the oldest, since %s: %s", text.CountNoun(stuck.Count, "deletion"), oldest.Since.UTC().Format(time.RFC3339), oldest)
 	}
 	return condition
 }
 
-// rootOf returns an orphan's claim, or "" if its root was an admin's PV.
-func rootOf(o account.Orphan) string {
+// orphanClaimName returns an orphan's claim, or "" if its root was an admin's PV.
+func orphanClaimName(o account.Orphan) string {
 	if o.Root.Namespace == "" {
 		return ""
 	}

@@ -44,7 +44,7 @@ func TestListed(t *testing.T) {
 		"more orphans than the limit, and none of them is new": {many, first, first},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Listed(tc.found, tc.before, now)); diff != "" {
+			if diff := cmp.Diff(tc.want, ListedOrphans(tc.found, tc.before, now)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -57,26 +57,26 @@ func TestAccounted(t *testing.T) {
 		"If nobody needs the data, set the volume's reclaim policy to Delete in the member, and delete its claim there if it has one"
 	const ofOne = `"pv-1" of claim "shop/data" (RootGone, since 2026-11-20T11:00:00Z)`
 	for name, tc := range map[string]struct {
-		orphans account.Orphans
+		orphans account.OrphanInventory
 		status  v1alpha1.ClusterRegistrationStatus
 		want    metav1.Condition
 	}{
-		"no comparison has been made yet": {account.Orphans{}, v1alpha1.ClusterRegistrationStatus{},
+		"no comparison has been made yet": {account.OrphanInventory{}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem has not compared the member's volumes with the host's yet"}},
-		"no comparison has been made since the manager started": {account.Orphans{}, one,
+		"no comparison has been made since the manager started": {account.OrphanInventory{}, one,
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem has not compared the member's volumes with the host's yet. The last comparison found 1 volume without a claim or volume in the host: " + ofOne}},
-		"none": {account.Orphans{Known: true}, v1alpha1.ClusterRegistrationStatus{},
+		"none": {account.OrphanInventory{Known: true}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}},
-		"one": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}}, one,
+		"one": {account.OrphanInventory{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}}, one,
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "the member has 1 volume without a claim or volume in the host: " + ofOne + ". Xylem never deletes orphaned volumes. " + toDo}},
-		"the comparison failed before any orphan was found": {account.Orphans{Known: true, Err: "list: timeout", Since: now.Time}, v1alpha1.ClusterRegistrationStatus{},
+		"the comparison failed before any orphan was found": {account.OrphanInventory{Known: true, FailureCause: "list: timeout", FailingSince: now.Time}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's. Every attempt since 2026-11-20T12:00:00Z has failed: list: timeout"}},
-		"the comparison failed after an orphan was found": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}, Err: "list: timeout", Since: now.Time}, one,
+		"the comparison failed after an orphan was found": {account.OrphanInventory{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}, FailureCause: "list: timeout", FailingSince: now.Time}, one,
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's. Every attempt since 2026-11-20T12:00:00Z has failed: list: timeout. The last comparison found 1 volume without a claim or volume in the host: " + ofOne}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Type = v1alpha1.ConditionVolumesAccounted
-			if diff := cmp.Diff(tc.want, Accounted(tc.orphans, &tc.status)); diff != "" {
+			if diff := cmp.Diff(tc.want, VolumesAccounted(tc.orphans, &tc.status)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -91,11 +91,11 @@ func TestProgressing(t *testing.T) {
 	}{
 		"no check has been made yet": {account.Stuck{}, metav1.ConditionUnknown, "Xylem has not checked for stuck deletions yet"},
 		"none":                       {account.Stuck{Known: true}, metav1.ConditionTrue, "no deletion takes longer than --stuck-after"},
-		"some": {account.Stuck{Known: true, Count: 2, Oldest: &account.Deletion{Kind: "PersistentVolume", Key: types.NamespacedName{Name: "pv-1"}, Since: earlier.Time, Cause: account.Cause{Text: "why"}}},
+		"some": {account.Stuck{Known: true, Count: 2, Oldest: &account.Deletion{Kind: "PersistentVolume", Key: types.NamespacedName{Name: "pv-1"}, Since: earlier.Time, Cause: account.DeletionCause{Text: "why"}}},
 			metav1.ConditionFalse, "2 deletions in progress for longer than --stuck-after; the oldest, since 2026-11-20T11:00:00Z: PersistentVolume pv-1 in the host: why"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Progressing(tc.stuck)
+			got := DeletionsProgressing(tc.stuck)
 			if got.Status != tc.status || got.Message != tc.message {
 				t.Errorf("%+v", got)
 			}

@@ -17,14 +17,14 @@ func ListedSnapshots(found []account.Orphan, before []v1alpha1.OrphanedSnapshot,
 		volumes = append(volumes, v1alpha1.OrphanedVolume{Volume: was.Content, Since: was.Since})
 	}
 	var list []v1alpha1.OrphanedSnapshot
-	for _, o := range Listed(found, volumes, now) {
+	for _, o := range ListedOrphans(found, volumes, now) {
 		list = append(list, v1alpha1.OrphanedSnapshot{Content: o.Volume, Snapshot: o.Claim, Reason: o.Reason, Since: o.Since})
 	}
 	return list
 }
 
 // SnapshotsAccounted returns the SnapshotsAccounted condition.
-func SnapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
+func SnapshotsAccounted(orphans account.OrphanInventory, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
 	return comparison{
 		orphans: orphans, count: int(status.Snapshots.Orphaned), kind: "snapshot", lacking: "without a VolumeSnapshotContent in the host",
 		reason: v1alpha1.ReasonOrphanedSnapshots,

@@ -5,7 +5,7 @@
 // # Early push
 //
 // A WaitForFirstConsumer class in the member waits for a Pod. Xylem therefore creates the leaf Pod
-// before the host has bound the root (mayGoEarly). As a result, the leaf's containers may start
+// before the host has bound the root (decideEarlyPush). As a result, the leaf's containers may start
 // before the host reports the Pod as scheduled. The Pod's nominated node shows that the scheduler
 // chose the member. For schedulers that do not nominate nodes, Next checks whether the Pod fits the node. A
 // scheduler whose attempt failed can lose its next nomination (podstatus.NominationLost). It would then

@@ -80,7 +80,7 @@ func lost(o *lifecycle.Observed) {
 }
 
 // fallback represents a scheduler that does not set the nominated node.
-func fallback(o *lifecycle.Observed) { o.Nominated, o.Root.Status.NominatedNodeName = false, "" }
+func fallback(o *lifecycle.Observed) { o.SchedulerNominates, o.Root.Status.NominatedNodeName = false, "" }
 
 func daemonSet(o *lifecycle.Observed) {
 	o.Root.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "ds", Controller: ptr.To(true)}}
@@ -99,11 +99,11 @@ func gaveUp(o *lifecycle.Observed) {
 
 // lacks reports an object that the Pod needs but the host lacks.
 func lacks(o *lifecycle.Observed) {
-	o.Lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: "no"}
+	o.ReferenceProblem = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: "no"}
 }
 
 // missing is a Secret that the host has and root_config has not copied yet.
-func missing(o *lifecycle.Observed) { o.Missing = []string{`Secret "password"`} }
+func missing(o *lifecycle.Observed) { o.MissingCopies = []string{`Secret "password"`} }
 
 // copying is the decision to report that the Pod waits for the copy of missing.
 var copying = lifecycle.MarkCopying{Objects: []string{`Secret "password"`}}
@@ -116,7 +116,7 @@ func knows(name, clusterID string) func(*lifecycle.Observed) {
 		node := virtualNode()
 		node.Name = name
 		node.Labels[v1alpha1.LabelClusterID] = clusterID
-		o.Others = map[string]*corev1.Node{name: node}
+		o.OtherNodes = map[string]*corev1.Node{name: node}
 	}
 }
 
@@ -129,11 +129,11 @@ func askedOn(node string) lifecycle.Claim {
 
 // wantsTeam makes the registration admit only namespaces with label team=a.
 func wantsTeam(o *lifecycle.Observed) {
-	o.Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+	o.Rules = placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}}})
 }
 
-func ofTeam(o *lifecycle.Observed) { o.From.Labels = map[string]string{"team": "a"} }
+func ofTeam(o *lifecycle.Observed) { o.HostNamespace.Labels = map[string]string{"team": "a"} }
 
 func unselected(c *lifecycle.Claim) { delete(c.Root.Annotations, route.AnnSelectedNode) }
 
@@ -146,12 +146,12 @@ func ending(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }
 
 // copied returns a claim whose volume another member has and shares. This member has no copy yet.
 func copied() lifecycle.Claim {
-	return with(bound("data", there), func(c *lifecycle.Claim) { c.Copied, c.Leaf, c.LeafWaits = true, nil, false })
+	return with(bound("data", there), func(c *lifecycle.Claim) { c.NeedsVolumeCopy, c.Leaf, c.LeafClassWaits = true, nil, false })
 }
 
 // copyBound returns a claim whose copy in this member is bound.
 func copyBound() lifecycle.Claim {
-	return with(bound("data", there), func(c *lifecycle.Claim) { c.Copied, c.LeafWaits = true, false })
+	return with(bound("data", there), func(c *lifecycle.Claim) { c.NeedsVolumeCopy, c.LeafClassWaits = true, false })
 }
 
 func leafOnNode(o *lifecycle.Observed) { o.Leaf.Spec.NodeName = "worker-1" }
@@ -164,7 +164,7 @@ func unschedulable(o *lifecycle.Observed) {
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
 }
 
-// shownUnbindable is the report that the scheduler cannot bind the root of a leaf.
+// conditionShowsUnbindable is the report that the scheduler cannot bind the root of a leaf.
 func shownUnbindable(o *lifecycle.Observed) {
 	for i := range o.Root.Status.Conditions {
 		if o.Root.Status.Conditions[i].Type == v1alpha1.PodPushed {
@@ -179,7 +179,7 @@ func leafGoing(o *lifecycle.Observed) { o.Leaf.DeletionTimestamp = &metav1.Time{
 
 func TestDecide(t *testing.T) {
 	unplaced := with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil; delete(c.Root.Annotations, v1alpha1.AnnotationPlacedIn) })
-	leaf, toCopy := lifecycle.Create{Leaf: leafOf(rootPod())}, lifecycle.CopyVolume{Claim: "data", Volume: "pv-data"}
+	leaf, toCopy := lifecycle.CreateLeaf{Leaf: leafOf(rootPod())}, lifecycle.CopyVolume{Claim: "data", Volume: "pv-data"}
 	for name, tc := range map[string]struct {
 		observed lifecycle.Observed
 		want     lifecycle.Decision
@@ -191,10 +191,10 @@ func TestDecide(t *testing.T) {
 		"the scheduler lost its nomination: it must choose again": {seen(lost), lifecycle.ChooseAgain{Claim: asked("data", here).Root}},
 		"the scheduler lost its nomination, and root_pvc waits for it to place the claim": {
 			seen(lost, claims(bound("more", here), unplaced)), lifecycle.ChooseAgain{Claim: unplaced.Root}},
-		"the scheduler lost its nomination, and the claim is being provisioned":         {seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and the claim is being provisioned":         {seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafClassWaits = false }))), lifecycle.Nothing{}},
 		"the scheduler lost its nomination, and the leaf claim is bound":                {seen(lost, claims(leafBound(asked("data", here)))), lifecycle.Nothing{}},
-		"the scheduler lost its nomination, and another Pod's leaf waits for the claim": {seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Wanted = true }))), lifecycle.Nothing{}},
-		"the scheduler lost its nomination, and the claim belongs to another Pod":       {seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and another Pod's leaf waits for the claim": {seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.WantedByOtherPod = true }))), lifecycle.Nothing{}},
+		"the scheduler lost its nomination, and the claim belongs to another Pod":       {seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.NotOwnedByPod = true }))), lifecycle.Nothing{}},
 		"the scheduler lost its nomination, and the claim is of another provisioner": {
 			seen(lost, claims(with(asked("data", here), func(c *lifecycle.Claim) {
 				c.Leaf = nil
@@ -210,14 +210,14 @@ func TestDecide(t *testing.T) {
 		"the claim is not placed yet":                                                    {seen(claims(unplaced)), lifecycle.Nothing{}},
 		"the claim is placed in another member (I3)":                                     {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.Annotations[v1alpha1.AnnotationPlacedIn] = there.ClusterID }))), lifecycle.Nothing{}},
 		"the leaf claim does not exist yet":                                              {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
-		"the member's class binds immediately: the Pod waits for the host":               {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
+		"the member's class binds immediately: the Pod waits for the host":               {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafClassWaits = false }))), lifecycle.Nothing{}},
 		"the leaf claim does not exist yet, and the Pod reports a problem in the member where the claim was before": {
 			seen(pushed(there, corev1.ConditionFalse), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.MarkAwaiting{Claim: "data"}},
 		"the claim is being provisioned, and the Pod reports a problem in the member where the claim was before": {
-			seen(pushed(there, corev1.ConditionFalse), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.MarkAwaiting{Claim: "data"}},
+			seen(pushed(there, corev1.ConditionFalse), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafClassWaits = false }))), lifecycle.MarkAwaiting{Claim: "data"}},
 		"the claim is being provisioned, and the Pod reports a problem in this member": {
-			seen(pushed(here, corev1.ConditionFalse), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
-		"one claim waits, and another binds immediately: the Pod is the consumer": {seen(claims(asked("data", here), with(asked("more", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), leaf},
+			seen(pushed(here, corev1.ConditionFalse), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafClassWaits = false }))), lifecycle.Nothing{}},
+		"one claim waits, and another binds immediately: the Pod is the consumer": {seen(claims(asked("data", here), with(asked("more", here), func(c *lifecycle.Claim) { c.LeafClassWaits = false }))), leaf},
 		"the claim does not exist":                                                  {seen(claims(lifecycle.Claim{Name: "data"})), lifecycle.Nothing{}},
 		"the claim is being deleted":                                                {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }))), lifecycle.Nothing{}},
 		"one claim is bound here, and the other waits here":                         {seen(claims(bound("data", here), asked("more", here))), leaf},
@@ -239,7 +239,7 @@ func TestDecide(t *testing.T) {
 		"the scheduler does not nominate nodes, and the node does not match the Pod's selector (I8)":       {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
 		"the scheduler does not nominate nodes, and the node is cordoned (I8)":                             {seen(fallback, func(o *lifecycle.Observed) { o.Node.Spec.Unschedulable = true }), lifecycle.Nothing{}},
 		"the scheduler does not nominate nodes, and the Pod has a scheduling gate (I8)":                    {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
-		"the scheduler does not nominate nodes, and an older Pod uses the claim: that Pod is the consumer": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Shared = true }))), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes, and an older Pod uses the claim: that Pod is the consumer": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.UsedByOlderPod = true }))), lifecycle.Nothing{}},
 
 		"the Pod cannot be translated: the problem is reported": {seen(func(o *lifecycle.Observed) {
 			o.Root.Spec.HostNetwork = true
@@ -247,20 +247,20 @@ func TestDecide(t *testing.T) {
 		}),
 			says(v1alpha1.ReasonPodUnsupported)},
 		"the Pod has too many references": {seen(func(o *lifecycle.Observed) {
-			for i := range refs.Limit + 1 {
+			for i := range refs.ReferenceLimit + 1 {
 				o.Root.Spec.ImagePullSecrets = append(o.Root.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: strconv.Itoa(i)})
 			}
 		}), says(v1alpha1.ReasonPodUnsupported)},
 		"the member rejects the namespace": {seen(func(o *lifecycle.Observed) {
-			o.Namespace, o.Rejection = nil, mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "no")
+			o.MemberNamespace, o.Rejection = nil, mirror.NewRefusal(v1alpha1.ReasonNamespaceRefused, "no")
 		}), says(v1alpha1.ReasonNamespaceRefused)},
-		"the member's namespace is foreign (I4)":                           {seen(func(o *lifecycle.Observed) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"the member's namespace is foreign (I4)":                           {seen(func(o *lifecycle.Observed) { o.MemberNamespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
 		"the Pod's namespace lacks a label that the registration requires": {seen(wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
 		"the Pod's namespace has the label that the registration requires": {seen(wantsTeam, ofTeam), leaf},
 		"the Pod's namespace lost the required label after the push":       {seen(running, pushed(here, corev1.ConditionTrue), wantsTeam), lifecycle.Nothing{}},
-		"the labels of the Pod's namespace are not known yet":              {seen(wantsTeam, func(o *lifecycle.Observed) { o.From.Known = false }), lifecycle.Nothing{}},
-		"the member's namespace does not exist yet":                        {seen(func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
-		"a ConfigMap is not copied yet":                                    {seen(func(o *lifecycle.Observed) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
+		"the labels of the Pod's namespace are not known yet":              {seen(wantsTeam, func(o *lifecycle.Observed) { o.HostNamespace.Known = false }), lifecycle.Nothing{}},
+		"the member's namespace does not exist yet":                        {seen(func(o *lifecycle.Observed) { o.MemberNamespace = nil }), lifecycle.Nothing{}},
+		"a ConfigMap is not copied yet":                                    {seen(func(o *lifecycle.Observed) { o.MissingCopies = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
 		"a Secret is not copied yet, which the host lacked before":         {seen(missing, podSays(v1alpha1.ReasonReferenceMissing)), copying},
 		"a Secret is not copied yet, which Xylem could not read before":    {seen(missing, podSays(v1alpha1.ReasonReferenceForbidden)), copying},
 		"a Secret is not copied yet, which had another type before":        {seen(missing, podSays(v1alpha1.ReasonSecretUnsupported)), copying},
@@ -271,24 +271,24 @@ func TestDecide(t *testing.T) {
 		"the Secret is copied":                                             {seen(podSays(v1alpha1.ReasonReferenceAwaited)), leaf},
 		"the host lacks a Secret that the Pod needs":                       {seen(lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
 		"the host lacks a Secret that a bound Pod needs":                   {seen(onNode, lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
-		"the host's namespace is not in the cache yet":                     {seen(func(o *lifecycle.Observed) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},
+		"the host's namespace is not in the cache yet":                     {seen(func(o *lifecycle.Observed) { o.Copies.NamespaceUID = "" }), lifecycle.Nothing{}},
 
 		// Early leaves.
 		"the early leaf is recorded on the root (I6)":                            {seen(running), lifecycle.MarkPushed{}},
 		"the early leaf runs and is recorded: no write (I5)":                     {seen(running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
 		"all claims are bound and the Pod is not bound yet: the leaf stays":      {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), lifecycle.Nothing{}},
 		"the claim is bound, but its PV is not in the cache yet":                 {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), lifecycle.Nothing{}},
-		"the scheduler removed its selection":                                    {seen(running, claims(with(asked("data", here), unselected))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
-		"the scheduler chose another node":                                       {seen(running, claims(asked("data", there))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
-		"the claim was bound in another member (I3)":                             {seen(running, claims(bound("data", there), asked("more", here))), lifecycle.Remove{Why: `claim "data" is bound to volume "pv-data", which is not in member "cluster38"`}},
-		"the claim was deleted":                                                  {seen(running, claims(lifecycle.Claim{Name: "data"})), lifecycle.Remove{Why: `claim "data" is gone`}},
-		"the Pod was bound to another node":                                      {seen(running, on("worker-1"), knows("worker-1", "")), lifecycle.Remove{Why: `the Pod was bound to node "worker-1"`}},
-		"the Pod was bound to another member's node":                             {seen(running, on(there.NodeName), knows(there.NodeName, there.ClusterID)), lifecycle.Remove{Why: `the Pod was bound to node "kosmos-cluster39"`}},
+		"the scheduler removed its selection":                                    {seen(running, claims(with(asked("data", here), unselected))), lifecycle.RemoveLeaf{Why: "the scheduler has chosen another node"}},
+		"the scheduler chose another node":                                       {seen(running, claims(asked("data", there))), lifecycle.RemoveLeaf{Why: "the scheduler has chosen another node"}},
+		"the claim was bound in another member (I3)":                             {seen(running, claims(bound("data", there), asked("more", here))), lifecycle.RemoveLeaf{Why: `claim "data" is bound to volume "pv-data", which is not in member "cluster38"`}},
+		"the claim was deleted":                                                  {seen(running, claims(lifecycle.Claim{Name: "data"})), lifecycle.RemoveLeaf{Why: `claim "data" is gone`}},
+		"the Pod was bound to another node":                                      {seen(running, on("worker-1"), knows("worker-1", "")), lifecycle.RemoveLeaf{Why: `the Pod was bound to node "worker-1"`}},
+		"the Pod was bound to another member's node":                             {seen(running, on(there.NodeName), knows(there.NodeName, there.ClusterID)), lifecycle.RemoveLeaf{Why: `the Pod was bound to node "kosmos-cluster39"`}},
 		"the Pod was bound to an unknown node":                                   {seen(running, on("worker-1")), lifecycle.Nothing{}},
 		"the Pod was bound to the node of the cluster's other registration (I4)": {seen(running, on("kosmos-renamed"), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
 		"the scheduler chose the node of the cluster's other registration":       {seen(running, pushed(here, corev1.ConditionTrue), claims(askedOn("kosmos-renamed")), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
 		"the root finished before it was bound: its leaf is removed": {
-			seen(running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended with phase Failed"}},
+			seen(running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.RemoveLeaf{Why: "the Pod has ended with phase Failed"}},
 		"the node was cordoned, so the scheduler cannot bind the Pod of an early leaf": {
 			seen(running, leafOnNode, pushed(here, corev1.ConditionTrue), unschedulable, cordoned), lifecycle.MarkPushed{}},
 		"the scheduler cannot bind the Pod of an early leaf, as reported: no write (I5)": {
@@ -314,8 +314,8 @@ func TestDecide(t *testing.T) {
 		"the Pod was pushed to a member that was abandoned, and its claim is now placed here":           {seen(pushed(there, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
 		"an unbound Pod without claims is ignored":                                                      {lifecycle.Observed{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
 		"a Pod on another node is ignored":                                                              {seen(on("worker-1")), lifecycle.Nothing{}},
-		"the root is gone: its leaf is removed after proof":                                             {seen(running, func(o *lifecycle.Observed) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
-		"the leaf belongs to an earlier Pod with the same name (I4)":                                    {seen(running, func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
+		"the root is gone: its leaf is removed after proof":                                             {seen(running, func(o *lifecycle.Observed) { o.Root = nil }), lifecycle.RemoveLeaf{RootGone: true, Why: "the Pod is gone"}},
+		"the leaf belongs to an earlier Pod with the same name (I4)":                                    {seen(running, func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.RemoveLeaf{RootGone: true, Why: "the Pod is gone"}},
 		"the leaf of an earlier Pod is already being deleted":                                           {seen(running, leafDeleted(nil), func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
 		"neither the root nor the leaf exists":                                                          {lifecycle.Observed{Member: here}, lifecycle.Nothing{}},
 
@@ -323,7 +323,7 @@ func TestDecide(t *testing.T) {
 		"the host bound the Pod here: its leaf is created":                                                  {seen(onNode), leaf},
 		"an earlier version recorded the leaf without its UID":                                              {seen(onNode, running, pushed(here, corev1.ConditionTrue), noUID), lifecycle.MarkPushed{}},
 		"the leaf of a bound Pod is recorded on the root (I6)":                                              {seen(onNode, running), lifecycle.MarkPushed{}},
-		"the Pod failed because its disk cannot be provisioned here: its leaf is removed":                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), lifecycle.Remove{Why: "the member could not provision its disk"}},
+		"the Pod failed because its disk cannot be provisioned here: its leaf is removed":                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), lifecycle.RemoveLeaf{Why: "the member could not provision its disk"}},
 		"the Pod failed because its disk cannot be provisioned here, and its leaf is already being deleted": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp, leafGoing), lifecycle.Nothing{}},
 		"a bound Pod runs: no write (I5)":                                                                   {seen(onNode, running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
 		"the leaf of a bound Pod vanished: it is not created again":                                         {seen(onNode, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
@@ -337,33 +337,33 @@ func TestDecide(t *testing.T) {
 		"the member is leaving: the Pod does not go early":                                                  {seen(leaving), lifecycle.Nothing{}},
 		"a manually bound Pod does not fit the node: leaf_pod fails it":                                     {seen(onNode, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
 		"a manually bound Pod has an unbound claim":                                                         {seen(on(here.NodeName), claims(with(asked("data", here), unselected))), says(v1alpha1.ReasonClaimNotBound)},
-		"a manually bound Pod has an unbound claim of another provisioner":                                  {seen(on(here.NodeName), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Ours = false }))), says(v1alpha1.ReasonClaimNotBound)},
+		"a manually bound Pod has an unbound claim of another provisioner":                                  {seen(on(here.NodeName), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.ProvisionedByXylem = false }))), says(v1alpha1.ReasonClaimNotBound)},
 		"the claim of a bound Pod is bound, but not in the cache":                                           {seen(on(here.NodeName)), lifecycle.Nothing{}},
 		"the host PV of a bound claim is not in the cache":                                                  {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume, c.Root.Status.Phase = nil, corev1.ClaimBound }))), lifecycle.Nothing{}},
-		"a manually bound Pod waits for a node in the member, and its claim shows why":                      {seen(on(here.NodeName), claims(with(asked("data", here), notPlaced))), lifecycle.Repeat{Claim: "data", Problem: &mirror.Refusal{Reason: v1alpha1.ReasonNotScheduled}}},
+		"a manually bound Pod waits for a node in the member, and its claim shows why":                      {seen(on(here.NodeName), claims(with(asked("data", here), notPlaced))), lifecycle.RepeatProblem{Claim: "data", Problem: &mirror.Refusal{Reason: v1alpha1.ReasonNotScheduled}}},
 		"a manually bound Pod refers to a missing claim":                                                    {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
 		"the claim names a volume that is not bound to it":                                                  {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), says(v1alpha1.ReasonClaimNotBound)},
 		"the claim is being deleted: no further Pod can use it":                                             {seen(onNode, claims(with(bound("data", here), ending))), says(v1alpha1.ReasonClaimNotBound)},
 		"the claim is being deleted while its Pod runs":                                                     {seen(onNode, running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), ending))), lifecycle.Nothing{}},
-		"the claim of its ephemeral volume is foreign":                                                      {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), says(v1alpha1.ReasonClaimForeign)},
-		"the claim of its ephemeral volume is foreign, and the Pod is not bound yet":                        {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), lifecycle.Nothing{}},
+		"the claim of its ephemeral volume is foreign":                                                      {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.NotOwnedByPod = true }))), says(v1alpha1.ReasonClaimForeign)},
+		"the claim of its ephemeral volume is foreign, and the Pod is not bound yet":                        {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.NotOwnedByPod = true }))), lifecycle.Nothing{}},
 		"the claim's volume is in another member":                                                           {seen(onNode, claims(bound("data", there))), says(v1alpha1.ReasonVolumeUnreachable)},
 		"the claim is bound to an admin's PV that has not adopted its volume yet": {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) {
 			c.Volume.Labels, c.Volume.Finalizers, c.Volume.Spec.CSI.VolumeAttributes = nil, nil, nil
 		}))), says(v1alpha1.ReasonAdoptionRefused)},
 		"the claim is bound to a foreign PV":                  {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume.Spec.CSI.Driver = "disk.example.com" }))), says(v1alpha1.ReasonVolumeUnreachable)},
 		"the leaf claim must be created first":                {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
-		"an image was changed":                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"an image was changed":                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.UpdateLeaf{}},
 		"an image was changed, and the leaf is being deleted": {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
 		"an image was changed, and the leaf has finished": {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) {
 			o.Root.Spec.Containers[0].Image = "web:2"
 			o.Leaf.Status.Phase = corev1.PodFailed
 		}), lifecycle.Nothing{}},
 		"an image was changed, and the root has finished":                                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
-		"an ephemeral container was added":                                                  {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebug{}},
-		"an ephemeral container was added and an image changed: the image is updated first": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"an ephemeral container was added":                                                  {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebugContainers{}},
+		"an ephemeral container was added and an image changed: the image is updated first": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.UpdateLeaf{}},
 		"the Pod was resized: that is reported":                                             {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized), lifecycle.ReportResize{}},
-		"the Pod was resized, and an ephemeral container was added":                         {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, debugged), lifecycle.AddDebug{}},
+		"the Pod was resized, and an ephemeral container was added":                         {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, debugged), lifecycle.AddDebugContainers{}},
 		"the leaf already has the ephemeral container: no write (I5)":                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
 		"only the leaf has an ephemeral container": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) {
 			o.Leaf.Spec.EphemeralContainers, o.Root.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers, nil
@@ -372,8 +372,8 @@ func TestDecide(t *testing.T) {
 		"an ephemeral container was added, but the leaf is being deleted":                                                   {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
 		"an ephemeral container was added, but the leaf has finished":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, leafEnded), lifecycle.Nothing{}},
 		"an ephemeral container was added before the host bound the Pod":                                                    {seen(running, claims(asked("data", here)), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
-		"a restored member runs the leaf of a Pod that has failed":                                                          {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended with phase Failed"}},
-		"a restored member runs the leaf of a Pod that has succeeded":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded)), lifecycle.Remove{Why: "the Pod has ended with phase Succeeded"}},
+		"a restored member runs the leaf of a Pod that has failed":                                                          {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.RemoveLeaf{Why: "the Pod has ended with phase Failed"}},
+		"a restored member runs the leaf of a Pod that has succeeded":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded)), lifecycle.RemoveLeaf{Why: "the Pod has ended with phase Succeeded"}},
 		"a restored member runs the leaf of a Pod that has succeeded, and the leaf is already being deleted: no write (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafGoing), lifecycle.Nothing{}},
 		"the root and the leaf have finished: no write (I5)":                                                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), lifecycle.Nothing{}},
 
@@ -381,7 +381,7 @@ func TestDecide(t *testing.T) {
 		"another member shares the claim's volume: the copy comes first":                     {seen(onNode, claims(copied())), toCopy},
 		"the copy is bound: the leaf is created":                                             {seen(onNode, claims(copyBound())), leaf},
 		"the copy comes after the references":                                                {seen(onNode, claims(copied()), lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
-		"the copy comes after the namespace":                                                 {seen(onNode, claims(copied()), func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
+		"the copy comes after the namespace":                                                 {seen(onNode, claims(copied()), func(o *lifecycle.Observed) { o.MemberNamespace = nil }), lifecycle.Nothing{}},
 		"a Pod that is not admitted gets no copy":                                            {seen(onNode, claims(copied()), wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
 		"a Pod that does not fit the node gets no copy":                                      {seen(onNode, claims(copied()), func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
 		"one claim needs a copy, and another one's leaf claim does not exist yet":            {seen(onNode, claims(copied(), with(bound("more", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
@@ -398,20 +398,20 @@ func TestDecide(t *testing.T) {
 		"the leaf is recorded before its copy is created again (I6)":                         {seen(onNode, running, claims(copied())), lifecycle.MarkPushed{}},
 
 		// Deletion.
-		"the user deletes the Pod: its leaf is deleted with the same grace period":    {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](7), Why: "the Pod is being deleted"}},
+		"the user deletes the Pod: its leaf is deleted with the same grace period":    {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.RemoveLeaf{Grace: ptr.To[int64](7), Why: "the Pod is being deleted"}},
 		"the root and the leaf are being deleted":                                     {seen(onNode, running, deleted(ptr.To[int64](7)), leafDeleted(ptr.To[int64](7))), lifecycle.Nothing{}},
-		"the user shortens the grace period: the leaf is deleted again":               {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](1), Why: "the Pod is being deleted"}},
+		"the user shortens the grace period: the leaf is deleted again":               {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.RemoveLeaf{Grace: ptr.To[int64](1), Why: "the Pod is being deleted"}},
 		"the leaf is gone, and leaf_pod has not written the final status yet":         {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodRunning)), lifecycle.Nothing{}},
-		"the leaf is gone and the final status is written: the deletion is completed": {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodSucceeded)), lifecycle.Finish{}},
+		"the leaf is gone and the final status is written: the deletion is completed": {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodSucceeded)), lifecycle.FinishRoot{}},
 		"a Pod that was never pushed is being deleted: leaf_pod fails it first":       {seen(onNode, deleted(nil)), lifecycle.Nothing{}},
-		"a Pod that was never pushed has failed: the deletion is completed":           {seen(onNode, deleted(nil), phase(corev1.PodFailed)), lifecycle.Finish{}},
+		"a Pod that was never pushed has failed: the deletion is completed":           {seen(onNode, deleted(nil), phase(corev1.PodFailed)), lifecycle.FinishRoot{}},
 		"a DaemonSet's Pod is being deleted: leaf_pod fails it first":                 {seen(onNode, daemonSet, deleted(nil)), lifecycle.Nothing{}},
 		"a terminating Pod on another node is ignored":                                {seen(on("worker-1"), deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
 		"a terminating Pod that is not bound is ignored":                              {seen(deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"the root of an early leaf is being deleted":                                  {seen(running, deleted(ptr.To[int64](0))), lifecycle.Remove{Grace: ptr.To[int64](0), Why: "the Pod is being deleted"}},
+		"the root of an early leaf is being deleted":                                  {seen(running, deleted(ptr.To[int64](0))), lifecycle.RemoveLeaf{Grace: ptr.To[int64](0), Why: "the Pod is being deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, lifecycle.Next(tc.observed), decisions); diff != "" {
+			if diff := cmp.Diff(tc.want, lifecycle.NextDecision(tc.observed), decisions); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
@@ -425,24 +425,24 @@ var decisions = cmp.Options{
 		return (a == nil) == (b == nil) && (a == nil || a.Reason == b.Reason && (a.Message == "") != (b.Message == ""))
 	}),
 	cmp.Comparer(func(a, b *corev1.Pod) bool { return a.Namespace == b.Namespace && a.Name == b.Name }),
-	cmp.Comparer(func(a, b lifecycle.Update) bool { return !a.Drift.Empty() || !b.Drift.Empty() }),
+	cmp.Comparer(func(a, b lifecycle.UpdateLeaf) bool { return !a.Drift.IsEmpty() || !b.Drift.IsEmpty() }),
 }
 
 // A live read may show that the volume of a copied claim is gone, although the cache shows its copy.
 func TestCopiedVolumeIsGone(t *testing.T) {
 	gone := with(copied(), func(c *lifecycle.Claim) { c.Volume = nil })
-	if d, copies := lifecycle.Next(seen(onNode, claims(gone))).(lifecycle.CopyVolume); copies {
+	if d, copies := lifecycle.NextDecision(seen(onNode, claims(gone))).(lifecycle.CopyVolume); copies {
 		t.Errorf("got %v, want no copy", d)
 	}
 }
 
 func TestLeafHasTheOriginOfItsRoot(t *testing.T) {
-	made, ok := lifecycle.Next(seen()).(lifecycle.Create)
+	made, ok := lifecycle.NextDecision(seen()).(lifecycle.CreateLeaf)
 	if !ok {
-		t.Fatalf("decision is %T, want create", lifecycle.Next(seen()))
+		t.Fatalf("decision is %T, want create", lifecycle.NextDecision(seen()))
 	}
-	if origin, ours := mirror.OriginIn(here.HostID, made.Leaf); !ours || origin != mirror.OriginFor(here.HostID, rootPod()) {
-		t.Errorf("the leaf's origin is %v, set by this host: %t; want %v", origin, ours, mirror.OriginFor(here.HostID, rootPod()))
+	if origin, ours := mirror.LeafOriginFromHost(here.HostID, made.Leaf); !ours || origin != mirror.OriginForRoot(here.HostID, rootPod()) {
+		t.Errorf("the leaf's origin is %v, set by this host: %t; want %v", origin, ours, mirror.OriginForRoot(here.HostID, rootPod()))
 	}
 }
 
@@ -458,9 +458,9 @@ func TestMessages(t *testing.T) {
 		"DaemonSet":                                {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, ok := lifecycle.Next(tc.observed).(lifecycle.Nothing)
+			d, ok := lifecycle.NextDecision(tc.observed).(lifecycle.Nothing)
 			if !ok || d.Problem == nil {
-				t.Fatalf("decision is %#v, want a problem", lifecycle.Next(tc.observed))
+				t.Fatalf("decision is %#v, want a problem", lifecycle.NextDecision(tc.observed))
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(d.Problem.Message, want) {

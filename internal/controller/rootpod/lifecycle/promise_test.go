@@ -56,14 +56,14 @@ func TestDecidePromised(t *testing.T) {
 		"the promise is fulfilled in another member, and its PV has policy Retain":                         {promised(scratch, keptIn(there), retained), "Nothing", v1alpha1.ReasonVolumeUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := lifecycle.Next(tc.observed)
+			d := lifecycle.NextDecision(tc.observed)
 			reason := ""
 			switch d := d.(type) {
 			case lifecycle.Nothing:
 				if d.Problem != nil {
 					reason = d.Problem.Reason
 				}
-			case lifecycle.Repeat:
+			case lifecycle.RepeatProblem:
 				reason = d.Problem.Reason
 			}
 			if got := fmt.Sprintf("%T", d)[len("lifecycle."):]; got != tc.want || reason != tc.reason {
@@ -96,7 +96,7 @@ func retained(o *lifecycle.Observed) {
 // TestClaimsProblemOnPod checks that the Pod repeats the problem that a member has with its claim,
 // and names the claim.
 func TestClaimsProblemOnPod(t *testing.T) {
-	d, ok := lifecycle.Next(promised(noLeafClaim, claimSays)).(lifecycle.Repeat)
+	d, ok := lifecycle.NextDecision(promised(noLeafClaim, claimSays)).(lifecycle.RepeatProblem)
 	if !ok || d.Claim != "data" {
 		t.Fatalf("got %#v, want the claim's problem", d)
 	}

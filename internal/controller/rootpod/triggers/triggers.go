@@ -23,60 +23,60 @@ import (
 	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
-// pods enqueues the host's Pods that concern one member.
-type pods struct{ *member.Link }
+// podMapper enqueues the host's Pods that concern one member.
+type podMapper struct{ *member.Link }
 
-// Sources returns the events to which root_pod reacts for one member.
-func Sources(link *member.Link) []source.Source {
-	p := &pods{link}
+// EventSources returns the events to which root_pod reacts for one member.
+func EventSources(link *member.Link) []source.Source {
+	p := &podMapper{link}
 	return []source.Source{
-		urgency.Unhurried(advances, link.RootSource(&corev1.Pod{}, member.SameKey, route.PodChanged)),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, p.ofRootClaim, route.Of(route.PlacementOf))),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, p.ofRootVolume, ofRecord)),
-		link.RootSource(&corev1.Namespace{}, p.inNamespace),
-		urgency.Unhurried(urgency.CreatedOrDeleted, link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged))),
-		urgency.Unhurried(urgency.CreatedOrDeleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, p.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // the root claim has the same name
-		link.LeafSource(&corev1.ConfigMap{}, p.ofCopy(refs.KindConfigMap)),
-		link.LeafSource(&corev1.Secret{}, p.ofCopy(refs.KindSecret)),
-		link.LeafSource(&corev1.Namespace{}, p.inNamespace),
-		link.Rejections.Changes(p.inNamespaceNamed),
-		link.LeafSource(&storagev1.StorageClass{}, p.ofLeafClass),
+		urgency.DelayUnlessUrgent(podChangeUrgent, link.RootObjectSource(&corev1.Pod{}, member.RequestOfSameKey, route.PodChanged)),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, p.claimToPods, route.PartChanged(route.PlacementOfClaim))),
+		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, p.hostVolumeToPods, hostVolumeRecordChanged)),
+		link.RootObjectSource(&corev1.Namespace{}, p.namespaceToPods),
+		urgency.DelayUnlessUrgent(urgency.CreatedOrDeleted, link.LeafObjectSource(&corev1.Pod{}, member.RequestOfSameKey, route.ConcernsPredicate(route.PodChanged))),
+		urgency.DelayUnlessUrgent(urgency.CreatedOrDeleted, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, p.claimToPods, route.ConcernsPredicate(route.PartChanged(route.PlacementOfClaim)))), // the root claim has the same name
+		link.LeafObjectSource(&corev1.ConfigMap{}, p.copyToPods(refs.KindConfigMap)),
+		link.LeafObjectSource(&corev1.Secret{}, p.copyToPods(refs.KindSecret)),
+		link.LeafObjectSource(&corev1.Namespace{}, p.namespaceToPods),
+		link.NamespaceRejections.RejectionChangeSource(p.namespaceNameToPods),
+		link.LeafObjectSource(&storagev1.StorageClass{}, p.leafClassToPods),
 	}
 }
 
-// advances marks a change as urgent if it causes a Pod to be pushed, deleted or finished.
-var advances = urgency.WhenChanged(func(pod *corev1.Pod) step {
-	s := step{deleting: pod.DeletionTimestamp != nil, finished: podstatus.Finished(pod), debugged: len(pod.Spec.EphemeralContainers)}
-	if podstatus.Pushed(pod) != corev1.ConditionTrue {
+// podChangeUrgent marks a change as urgent if it causes a Pod to be pushed, deleted or finished.
+var podChangeUrgent = urgency.WhenValueChanged(func(pod *corev1.Pod) podProgress {
+	s := podProgress{deleting: pod.DeletionTimestamp != nil, finished: podstatus.IsPodFinished(pod), debugged: len(pod.Spec.EphemeralContainers)}
+	if podstatus.PushedStatus(pod) != corev1.ConditionTrue {
 		s.node, s.nominated = pod.Spec.NodeName, pod.Status.NominatedNodeName
 	}
 	return s
 })
 
-type step struct {
+type podProgress struct {
 	node, nominated    string
 	deleting, finished bool
 	debugged           int
 }
 
-// ofRecord is a predicate that admits all changes to a host PV except those to its status.
-func ofRecord(before, after client.Object) bool {
+// hostVolumeRecordChanged is a predicate that admits all changes to a host PV except those to its status.
+func hostVolumeRecordChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolume)
 	is, ok := after.(*corev1.PersistentVolume)
 	return !known || !ok || was.UID != is.UID || route.FinalizersChanged(was, is) || !equality.Semantic.DeepEqual(was.Spec, is.Spec) ||
 		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations)
 }
 
-// ofRootClaim enqueues the Pods that use a claim.
-func (p *pods) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+// claimToPods enqueues the Pods that use a claim.
+func (p *podMapper) claimToPods(ctx context.Context, claim client.Object) []reconcile.Request {
 	found, err := index.PodsOfClaim(ctx, p.Host, client.ObjectKeyFromObject(claim))
-	return p.requests(ctx, found, err)
+	return p.requestsForPods(ctx, found, err)
 }
 
-// ofLeafClass enqueues the Pods that have unbound leaf claims of a StorageClass in the member. The
+// leafClassToPods enqueues the Pods that have unbound leaf claims of a StorageClass in the member. The
 // class's binding mode determines when they are pushed, and the class may be created after the
 // claims.
-func (p *pods) ofLeafClass(ctx context.Context, class client.Object) []reconcile.Request {
+func (p *podMapper) leafClassToPods(ctx context.Context, class client.Object) []reconcile.Request {
 	var claims corev1.PersistentVolumeClaimList
 	if err := p.Cache.List(ctx, &claims, index.ReadOnly); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not list the leaf claims of a StorageClass")
@@ -86,45 +86,45 @@ func (p *pods) ofLeafClass(ctx context.Context, class client.Object) []reconcile
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		if claim.Spec.VolumeName == "" && ptr.Deref(claim.Spec.StorageClassName, "") == class.GetName() {
-			requests = append(requests, p.ofRootClaim(ctx, claim)...) // the root claim has the same name
+			requests = append(requests, p.claimToPods(ctx, claim)...) // the root claim has the same name
 		}
 	}
 	return requests
 }
 
-// ofRootVolume enqueues the Pods that use the claim of a host PV.
-func (p *pods) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+// hostVolumeToPods enqueues the Pods that use the claim of a host PV.
+func (p *podMapper) hostVolumeToPods(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	found, err := index.PodsOfClaim(ctx, p.Host, hostpv.ClaimKey(pv))
-	return p.requests(ctx, found, err)
+	found, err := index.PodsOfClaim(ctx, p.Host, hostpv.ClaimRefKey(pv))
+	return p.requestsForPods(ctx, found, err)
 }
 
-// ofCopy enqueues the Pods that refer to the root of a copy.
-func (p *pods) ofCopy(kind string) func(context.Context, client.Object) []reconcile.Request {
+// copyToPods enqueues the Pods that refer to the root of a copy.
+func (p *podMapper) copyToPods(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		origin, stamped := mirror.OriginIn(p.HostID, obj)
+		origin, stamped := mirror.LeafOriginFromHost(p.HostID, obj)
 		if !stamped {
 			return nil
 		}
 		found, err := index.PodsOfReference(ctx, p.Host, kind, origin.Root)
-		return p.requests(ctx, found, err)
+		return p.requestsForPods(ctx, found, err)
 	}
 }
 
-func (p *pods) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return p.inNamespaceNamed(ctx, namespace.GetName())
+func (p *podMapper) namespaceToPods(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return p.namespaceNameToPods(ctx, namespace.GetName())
 }
 
-func (p *pods) inNamespaceNamed(ctx context.Context, namespace string) []reconcile.Request {
+func (p *podMapper) namespaceNameToPods(ctx context.Context, namespace string) []reconcile.Request {
 	var list corev1.PodList
 	err := p.Host.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
-	return p.requests(ctx, list.Items, err)
+	return p.requestsForPods(ctx, list.Items, err)
 }
 
-// requests returns requests for those Pods that are unbound or bound to this member's node.
-func (p *pods) requests(ctx context.Context, found []corev1.Pod, err error) []reconcile.Request {
+// requestsForPods returns requests for those Pods that are unbound or bound to this member's node.
+func (p *podMapper) requestsForPods(ctx context.Context, found []corev1.Pod, err error) []reconcile.Request {
 	return route.RequestsFor(ctx, found, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" || pod.Spec.NodeName == p.NodeName })
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// listed is a cache that lists claims and Pods.
-type listed struct {
+// listedObjects is a cache that lists claims and Pods.
+type listedObjects struct {
 	cache.Cache
 	claims []corev1.PersistentVolumeClaim
 	pods   []corev1.Pod
 }
 
-func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (l listedObjects) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	switch list := list.(type) {
 	case *corev1.PersistentVolumeClaimList:
 		list.Items = l.claims
@@ -35,7 +35,7 @@ func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.List
 // claims of that class are unbound.
 func TestClassEnqueuesPods(t *testing.T) {
 	ofClass := func(class string) corev1.PersistentVolumeClaim {
-		leaf := lifecycletest.Asked("data", lifecycletest.Here).Leaf.DeepCopy()
+		leaf := lifecycletest.RequestedClaim("data", lifecycletest.Here).Leaf.DeepCopy()
 		leaf.Spec.StorageClassName = &class
 		return *leaf
 	}
@@ -49,10 +49,10 @@ func TestClassEnqueuesPods(t *testing.T) {
 		"an unbound leaf claim of another class": {ofClass("slow"), 0},
 		"a bound leaf claim of the class":        {taken, 0},
 	} {
-		p := &pods{&member.Link{
-			Member: lifecycletest.Here, Cache: listed{claims: []corev1.PersistentVolumeClaim{tc.leaf}}, Host: listed{pods: []corev1.Pod{*lifecycletest.RootPod()}},
+		p := &podMapper{&member.Link{
+			Member: lifecycletest.Here, Cache: listedObjects{claims: []corev1.PersistentVolumeClaim{tc.leaf}}, Host: listedObjects{pods: []corev1.Pod{*lifecycletest.RootPod()}},
 		}}
-		if got := p.ofLeafClass(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}); len(got) != tc.want {
+		if got := p.leafClassToPods(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}); len(got) != tc.want {
 			t.Errorf("%s: enqueued %v, want %d", name, got, tc.want)
 		}
 	}

@@ -40,7 +40,7 @@ func TestAdvances(t *testing.T) {
 		}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := advances(t.Context(), tc.before, tc.after); got != tc.want {
+			if got := podChangeUrgent(t.Context(), tc.before, tc.after); got != tc.want {
 				t.Errorf("urgent: %t", got)
 			}
 		})

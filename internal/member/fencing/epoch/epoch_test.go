@@ -43,7 +43,7 @@ func TestDisagreement(t *testing.T) {
 		"a hostile member with the highest possible epoch": {there: math.MaxInt64, here: 3, want: v1alpha1.ReasonHostRestored},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Disagreement(tc.there, recorded(tc.here, tc.first, tc.next), tc.confirmed)
+			p := EpochDisagreement(tc.there, recorded(tc.here, tc.first, tc.next), tc.confirmed)
 			got := ""
 			if p != nil {
 				got = p.Reason
@@ -59,11 +59,11 @@ func TestDisagreement(t *testing.T) {
 }
 
 // recorded returns the epochs of a record with the given annotations.
-func recorded(here, first, next int64) Recorded { return In(recordOf(here, first, next)) }
+func recorded(here, first, next int64) RecordedEpochs { return ReadRecordedEpochs(recordOf(here, first, next)) }
 
 func recordOf(here, first, next int64) *coordinationv1.Lease {
 	record := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
-	for annotation, n := range map[string]int64{v1alpha1.AnnotationFenceEpoch: here, annotationFirst: first, annotationNext: next} {
+	for annotation, n := range map[string]int64{v1alpha1.AnnotationFenceEpoch: here, annotationFirstEpoch: first, annotationNextEpoch: next} {
 		if n != 0 {
 			record.Annotations[annotation] = strconv.FormatInt(n, 10)
 		}
@@ -75,25 +75,25 @@ func TestSet(t *testing.T) {
 	type pair struct{ current, next int64 }
 	for name, tc := range map[string]struct {
 		set  []pair
-		want Recorded
+		want RecordedEpochs
 	}{
-		"a current epoch":                               {[]pair{{3, 0}}, Recorded{3, 0, 0}},
-		"an intended epoch":                             {[]pair{{3, 0}, {3, 4}}, Recorded{3, 4, 4}},
-		"the intended epoch is reached":                 {[]pair{{3, 4}, {4, 0}}, Recorded{4, 0, 0}},
-		"another intended epoch":                        {[]pair{{3, 4}, {3, 5}, {3, 6}}, Recorded{3, 4, 6}},
-		"another intended epoch after an outcome":       {[]pair{{3, 4}, {3, 5}, {4, 6}}, Recorded{4, 6, 6}},
-		"the same epochs again (I6)":                    {[]pair{{3, 4}, {3, 5}, {3, 5}}, Recorded{3, 4, 5}},
-		"the confirmation of a member's restore":        {[]pair{{5, 0}, {3, 6}}, Recorded{3, 6, 6}},
-		"the confirmation, after an intended epoch":     {[]pair{{5, 6}, {3, 7}}, Recorded{3, 7, 7}},
-		"evidence of a restore":                         {[]pair{{3, 4}, {3, 5}, {2, 0}}, Recorded{2, 0, 0}},
-		"an intended epoch after evidence of a restore": {[]pair{{3, 4}, {3, 0}, {3, 5}}, Recorded{3, 5, 5}},
+		"a current epoch":                               {[]pair{{3, 0}}, RecordedEpochs{3, 0, 0}},
+		"an intended epoch":                             {[]pair{{3, 0}, {3, 4}}, RecordedEpochs{3, 4, 4}},
+		"the intended epoch is reached":                 {[]pair{{3, 4}, {4, 0}}, RecordedEpochs{4, 0, 0}},
+		"another intended epoch":                        {[]pair{{3, 4}, {3, 5}, {3, 6}}, RecordedEpochs{3, 4, 6}},
+		"another intended epoch after an outcome":       {[]pair{{3, 4}, {3, 5}, {4, 6}}, RecordedEpochs{4, 6, 6}},
+		"the same epochs again (I6)":                    {[]pair{{3, 4}, {3, 5}, {3, 5}}, RecordedEpochs{3, 4, 5}},
+		"the confirmation of a member's restore":        {[]pair{{5, 0}, {3, 6}}, RecordedEpochs{3, 6, 6}},
+		"the confirmation, after an intended epoch":     {[]pair{{5, 6}, {3, 7}}, RecordedEpochs{3, 7, 7}},
+		"evidence of a restore":                         {[]pair{{3, 4}, {3, 5}, {2, 0}}, RecordedEpochs{2, 0, 0}},
+		"an intended epoch after evidence of a restore": {[]pair{{3, 4}, {3, 0}, {3, 5}}, RecordedEpochs{3, 5, 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			record := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
 			for _, s := range tc.set {
-				Set(record, s.current, s.next)
+				SetLeaseEpochs(record, s.current, s.next)
 			}
-			if diff := cmp.Diff(tc.want, In(record)); diff != "" {
+			if diff := cmp.Diff(tc.want, ReadRecordedEpochs(record)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -117,7 +117,7 @@ func TestOf(t *testing.T) {
 		"the largest number": {of("9223372036854775807"), math.MaxInt64},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Of(tc.lease); got != tc.want {
+			if got := LeaseEpoch(tc.lease); got != tc.want {
 				t.Errorf("epoch is %d, want %d", got, tc.want)
 			}
 		})

@@ -10,14 +10,14 @@ import (
 // at any point, and its write to the member may arrive at any later time.
 type protocol struct {
 	member, version int64 // the Lease's epoch and resourceVersion
-	host            Recorded
+	host            RecordedEpochs
 	phase           phase
 	target, read    int64    // of the current step: its epoch, and the version that it read
 	late            [2]write // to the member
 	// backup is the host's record in the backup, once backedUp is set. began reports whether the
 	// current step began after the backup, and completed whether such a step completed before the
 	// host was restored.
-	backup                               Recorded
+	backup                               RecordedEpochs
 	backedUp, began, completed, restored bool
 }
 
@@ -32,10 +32,10 @@ const (
 type write struct{ version, target int64 }
 
 // put returns the host's record after a write.
-func put(host Recorded, current, next int64) Recorded {
-	record := recordOf(host.Here, host.First, host.Next)
-	Set(record, current, next)
-	return In(record)
+func put(host RecordedEpochs, current, next int64) RecordedEpochs {
+	record := recordOf(host.Current, host.FirstIntended, host.LastIntended)
+	SetLeaseEpochs(record, current, next)
+	return ReadRecordedEpochs(record)
 }
 
 // next returns the states after every step, crash, delay, backup and restore.
@@ -50,9 +50,9 @@ func (p protocol) next() []protocol {
 	switch p.phase {
 	case idle:
 		then(func(s *protocol) { s.version++ }) // a renewal
-		if Disagreement(p.member, p.host, "") == nil {
+		if EpochDisagreement(p.member, p.host, "") == nil {
 			then(func(s *protocol) {
-				s.target, s.read, s.began = s.host.After(s.member), s.version, s.backedUp
+				s.target, s.read, s.began = s.host.EpochAfter(s.member), s.version, s.backedUp
 				s.host, s.phase = put(s.host, s.member, s.target), intended
 			})
 		}
@@ -101,7 +101,7 @@ func TestProtocol(t *testing.T) {
 	for len(states) > 0 {
 		p := states[len(states)-1]
 		states = states[:len(states)-1]
-		problem := Disagreement(p.member, p.host, "")
+		problem := EpochDisagreement(p.member, p.host, "")
 		switch {
 		case !p.restored && problem != nil:
 			t.Fatalf("no cluster was restored, but %s: %+v", problem.Reason, p)
@@ -112,7 +112,7 @@ func TestProtocol(t *testing.T) {
 			continue // until an admin confirms the restore
 		}
 		agreeing++
-		if p.member != p.host.Here && p.member != p.host.Next {
+		if p.member != p.host.Current && p.member != p.host.LastIntended {
 			delayed++
 		}
 		for _, s := range p.next() {

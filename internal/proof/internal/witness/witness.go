@@ -12,15 +12,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Lifetime is the maximum time between a proof and the start of the next one, or the write.
-const Lifetime = 10 * time.Second
+// ProofLifetime is the maximum time between a proof and the start of the next one, or the write.
+const ProofLifetime = 10 * time.Second
 
 // ErrUnproven reports that a write lacks the evidence that it needs.
 var ErrUnproven = errors.New("not proven")
 
-// Key is a parameter of Evidence.Covers. Only package proof and its subpackages can implement or
+// EvidenceKey is a parameter of Evidence.CoversWrite. Only package proof and its subpackages can implement or
 // call that method, because no other package can name this type.
-type Key struct{}
+type EvidenceKey struct{}
 
 // Witness is the result of a live read: an object in a certain state, or the absence of a UID.
 type Witness struct {
@@ -31,13 +31,13 @@ type Witness struct {
 	spent        bool
 }
 
-// New returns a Witness for reads that began at the given time and end now.
-func New(c clock.PassiveClock, began time.Time, uid types.UID, version string) *Witness {
+// NewWitness returns a Witness for reads that began at the given time and end now.
+func NewWitness(c clock.PassiveClock, began time.Time, uid types.UID, version string) *Witness {
 	return &Witness{UID: uid, version: version, began: began, ended: c.Now(), clock: c}
 }
 
-// Again returns the same proof for one more write. It expires at the same time.
-func (w *Witness) Again() *Witness {
+// ForOneMoreWrite returns the same proof for one more write. It expires at the same time.
+func (w *Witness) ForOneMoreWrite() *Witness {
 	if w == nil {
 		return nil
 	}
@@ -46,8 +46,8 @@ func (w *Witness) Again() *Witness {
 	return &again
 }
 
-// Saw reports whether an object is the one that was read, in the same version.
-func (w *Witness) Saw(obj metav1.Object) bool {
+// MatchesVersion reports whether an object is the one that was read, in the same version.
+func (w *Witness) MatchesVersion(obj metav1.Object) bool {
 	return w != nil && w.UID == obj.GetUID() && w.version == obj.GetResourceVersion()
 }
 
@@ -55,12 +55,12 @@ func (w *Witness) String() string {
 	return fmt.Sprintf("UID %q at resourceVersion %q, read at %s", w.UID, w.version, w.ended.Format(time.RFC3339))
 }
 
-// Spend consumes the proofs. It fails unless the proofs are in the order of their reads and none
+// SpendProofs consumes the proofs. It fails unless the proofs are in the order of their reads and none
 // has expired.
-func Spend(proofs ...*Witness) error {
+func SpendProofs(proofs ...*Witness) error {
 	for i, w := range proofs {
 		if w == nil {
-			return Unproven("a proof is missing")
+			return NewUnprovenError("a proof is missing")
 		}
 		next := w.clock.Now()
 		if i+1 < len(proofs) && proofs[i+1] != nil {
@@ -68,11 +68,11 @@ func Spend(proofs ...*Witness) error {
 		}
 		switch gap := next.Sub(w.ended); {
 		case w.spent:
-			return Unproven("a proof has been used before (%s)", w)
+			return NewUnprovenError("a proof has been used before (%s)", w)
 		case gap < 0:
-			return Unproven("the proofs are out of order (%s)", w)
-		case gap > Lifetime:
-			return Unproven("a proof has expired (%s)", w)
+			return NewUnprovenError("the proofs are out of order (%s)", w)
+		case gap > ProofLifetime:
+			return NewUnprovenError("a proof has expired (%s)", w)
 		}
 	}
 	for _, w := range proofs {
@@ -81,7 +81,7 @@ func Spend(proofs ...*Witness) error {
 	return nil
 }
 
-// Unproven returns an error that wraps ErrUnproven and names the cause.
-func Unproven(format string, args ...any) error {
+// NewUnprovenError returns an error that wraps ErrUnproven and names the cause.
+func NewUnprovenError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnproven, fmt.Sprintf(format, args...))
 }

@@ -22,7 +22,7 @@ import (
 const PodUID = types.UID("pod-uid")
 
 // Copies determines the names of the copies of ConfigMaps and Secrets in the Pods' namespace.
-var Copies = mirror.Copies{HostID: Here.HostID, Namespace: "shop-uid"}
+var Copies = mirror.ConfigCopies{HostID: Here.HostID, NamespaceUID: "shop-uid"}
 
 // Here and There are two members. Now is the current time.
 var (
@@ -32,16 +32,16 @@ var (
 	Now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 )
 
-// Seen returns an observation of a Pod with one claim. The scheduler has just chosen a node for
+// ObservedPod returns an observation of a Pod with one claim. The scheduler has just chosen a node for
 // both. The leaf claim exists and waits for its consumer.
-func Seen(change ...func(*lifecycle.Observed)) lifecycle.Observed {
+func ObservedPod(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	o := lifecycle.Observed{
-		Member: Here, Nominated: true,
+		Member: Here, SchedulerNominates: true,
 		Root:      RootPod(),
-		From:      placement.Namespace{Name: "shop", Known: true},
+		HostNamespace:      placement.Namespace{Name: "shop", Known: true},
 		Node:      VirtualNode(),
-		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: Here.HostID}}},
-		Claims:    []lifecycle.Claim{Asked("data", Here)},
+		MemberNamespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: Here.HostID}}},
+		Claims:    []lifecycle.Claim{RequestedClaim("data", Here)},
 		Copies:    Copies,
 	}
 	o.Root.Status.NominatedNodeName = Here.NodeName
@@ -75,30 +75,30 @@ func VirtualNode() *corev1.Node {
 	}
 }
 
-// Asked returns an unbound claim whose volume was requested in the given member.
-func Asked(name string, m mirror.Member) lifecycle.Claim {
+// RequestedClaim returns an unbound claim whose volume was requested in the given member.
+func RequestedClaim(name string, m mirror.Member) lifecycle.Claim {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name + "-uid"),
 		Annotations: map[string]string{
 			route.AnnSelectedNode: m.NodeName, v1alpha1.AnnotationPlacedIn: m.ClusterID, volumehelpers.AnnStorageProvisioner: v1alpha1.ProvisionerName,
 		}}}
 	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "leaf-claim"}}
-	mirror.OriginFor(m.HostID, root).Stamp(leaf)
-	return lifecycle.Claim{Name: name, Root: root, Ours: true, Leaf: leaf, LeafWaits: true}
+	mirror.OriginForRoot(m.HostID, root).StampLeaf(leaf)
+	return lifecycle.Claim{Name: name, Root: root, ProvisionedByXylem: true, Leaf: leaf, LeafClassWaits: true}
 }
 
-// Bound returns a bound claim whose volume is in the given member.
-func Bound(name string, m mirror.Member) lifecycle.Claim {
-	c := Asked(name, m)
+// BoundClaim returns a bound claim whose volume is in the given member.
+func BoundClaim(name string, m mirror.Member) lifecycle.Claim {
+	c := RequestedClaim(name, m)
 	c.Root.Spec.VolumeName = "pv-" + name
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: "leaf-pv"},
 		Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
 			CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}}}}
-	c.Volume = hostpv.Mirror(leaf, c.Root, corev1.PersistentVolumeReclaimDelete, m)
+	c.Volume = hostpv.TranslateVolume(leaf, c.Root, corev1.PersistentVolumeReclaimDelete, m)
 	return c
 }
 
-// Pushed sets the root's Pushed condition, as the given member's controller does.
-func Pushed(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Observed) {
+// WithPushedCondition sets the root's Pushed condition, as the given member's controller does.
+func WithPushedCondition(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: v1alpha1.ReasonPushed, Message: "runs in member " + m.Registration}
 		if status == corev1.ConditionTrue {
@@ -112,9 +112,9 @@ func Pushed(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Obse
 	}
 }
 
-// LeafOf returns the root's leaf Pod in member Here.
-func LeafOf(root *corev1.Pod) *corev1.Pod {
-	leaf, err := podspec.Translate(root, Here)
+// LeafPodOf returns the root's leaf Pod in member Here.
+func LeafPodOf(root *corev1.Pod) *corev1.Pod {
+	leaf, err := podspec.TranslatePod(root, Here)
 	if err != nil {
 		panic(err)
 	}
@@ -122,51 +122,51 @@ func LeafOf(root *corev1.Pod) *corev1.Pod {
 	return leaf
 }
 
-// Running adds the root's leaf Pod.
-func Running(o *lifecycle.Observed) {
-	o.Leaf = LeafOf(o.Root)
-	o.Origin = mirror.OriginFor(Here.HostID, o.Root)
+// WithLeafPod adds the root's leaf Pod.
+func WithLeafPod(o *lifecycle.Observed) {
+	o.Leaf = LeafPodOf(o.Root)
+	o.Origin = mirror.OriginForRoot(Here.HostID, o.Root)
 }
 
-// On binds the root to a node.
-func On(node string) func(*lifecycle.Observed) {
+// BoundToNode binds the root to a node.
+func BoundToNode(node string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) { o.Root.Spec.NodeName = node }
 }
 
-// OnNode binds the Pod and its claim to this member.
-func OnNode(o *lifecycle.Observed) {
-	On(Here.NodeName)(o)
-	o.Claims = []lifecycle.Claim{Bound("data", Here)}
+// BoundToMember binds the Pod and its claim to this member.
+func BoundToMember(o *lifecycle.Observed) {
+	BoundToNode(Here.NodeName)(o)
+	o.Claims = []lifecycle.Claim{BoundClaim("data", Here)}
 }
 
-// Phase sets the root's phase.
-func Phase(p corev1.PodPhase) func(*lifecycle.Observed) {
+// WithPhase sets the root's phase.
+func WithPhase(p corev1.PodPhase) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) { o.Root.Status.Phase = p }
 }
 
-// Promised returns an observation of a Pod that is bound to this member. Its claim is bound to a
+// ObservedPromisePod returns an observation of a Pod that is bound to this member. Its claim is bound to a
 // promise, is placed in this member, and has a leaf claim that waits for its consumer.
-func Promised(change ...func(*lifecycle.Observed)) lifecycle.Observed {
-	return Seen(append([]func(*lifecycle.Observed){func(o *lifecycle.Observed) {
+func ObservedPromisePod(change ...func(*lifecycle.Observed)) lifecycle.Observed {
+	return ObservedPod(append([]func(*lifecycle.Observed){func(o *lifecycle.Observed) {
 		o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = Here.NodeName, ""
 		c := &o.Claims[0]
-		c.Volume = hostpv.WithMember(hostpv.PromiseFor(c.Root, &storagev1.StorageClass{Parameters: map[string]string{}}), Here, o.Root)
+		c.Volume = hostpv.PromiseWithMember(hostpv.NewPromiseFor(c.Root, &storagev1.StorageClass{Parameters: map[string]string{}}), Here, o.Root)
 		c.Root.Spec.VolumeName = c.Volume.Name
 	}}, change...)...)
 }
 
-// KeptIn sets the member in which the promise's disk was provisioned.
-func KeptIn(m mirror.Member) func(*lifecycle.Observed) {
+// DiskProvisionedIn sets the member in which the promise's disk was provisioned.
+func DiskProvisionedIn(m mirror.Member) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		leaf := &corev1.PersistentVolume{}
 		leaf.Name, leaf.UID = "pv-1", "leaf-pv-uid"
-		o.Claims[0].Volume = hostpv.Fulfil(hostpv.WithMember(o.Claims[0].Volume, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
+		o.Claims[0].Volume = hostpv.FulfillPromise(hostpv.PromiseWithMember(o.Claims[0].Volume, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
 	}
 }
 
-// Scratch makes the promise release its disk with the last Pod. Call it before KeptIn.
-func Scratch(o *lifecycle.Observed) {
-	class := hostpv.PromiseClass(o.Claims[0].Volume)
+// ReleasedWhenUnused makes the promise release its disk with the last Pod. Call it before DiskProvisionedIn.
+func ReleasedWhenUnused(o *lifecycle.Observed) {
+	class := hostpv.ClassOfPromise(o.Claims[0].Volume)
 	class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
-	o.Claims[0].Volume = hostpv.PromiseFor(o.Claims[0].Root, class)
+	o.Claims[0].Volume = hostpv.NewPromiseFor(o.Claims[0].Root, class)
 }
