@@ -202,7 +202,7 @@ test-unit: ## Run the unit tests, and the models with small bounds.
 
 .PHONY: test-models
 test-models: ## Run the models with all bounds: nightly, and before a release.
-	go test -count=1 -timeout $(MODELS_TIMEOUT) $(TESTFLAGS) ./test/model/... ./internal/volume/lifecycle ./internal/snapshot/lifecycle
+	go test -count=1 -timeout $(MODELS_TIMEOUT) $(TESTFLAGS) ./test/model/... ./internal/volume/lifecycle ./internal/snapshot
 
 .PHONY: test-integration
 test-integration: test-stories test-suites ## Run the tests on real control planes: the stories (STORIES_FLAGS), then the other suites (TESTFLAGS).

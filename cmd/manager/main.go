@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/xylem-io/xylem/internal/manager"
-	"github.com/xylem-io/xylem/internal/manager/options"
 )
 
 func main() {
@@ -24,7 +23,7 @@ func main() {
 		}
 		return
 	}
-	var chosen options.Options
+	var chosen manager.Options
 	// Errors name the operation and the object, so a stack trace adds nothing.
 	logging := zap.Options{StacktraceLevel: zapcore.PanicLevel}
 	chosen.AddFlags(flag.CommandLine)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
@@ -31,7 +31,7 @@ var (
 
 // hostCountMetrics are the metrics that HostCounts computes, each by its only label.
 var hostCountMetrics = map[*prometheus.Desc]func(context.Context, client.Reader) (map[string]int, error){
-	unfulfilledPromisesDesc:           countAwaitedPromises,
+	unfulfilledPromisesDesc:   countAwaitedPromises,
 	classOnlyInAnnotationDesc: countAnnotatedClaims,
 }
 
@@ -83,13 +83,13 @@ func countAnnotatedClaims(ctx context.Context, host client.Reader) (map[string]i
 	}
 	byClass := map[string]int{}
 	for i := range classes.Items {
-		if hostclass.IsXylemClass(&classes.Items[i]) {
+		if hostpv.IsXylemClass(&classes.Items[i]) {
 			byClass[classes.Items[i].Name] = 0
 		}
 	}
 	claims, err := index.ClaimsWithAnnotatedClass(ctx, host)
 	for i := range claims {
-		name := hostclass.ClassNameOf(&claims[i])
+		name := hostpv.ClassNameOf(&claims[i])
 		if _, own := byClass[name]; own {
 			byClass[name]++
 		}

@@ -21,7 +21,7 @@ const maxMeasurements = 16384
 type ProvisioningLatency struct {
 	clock clock.PassiveClock
 
-	mu      sync.Mutex
+	mu           sync.Mutex
 	measurements *lru.Cache // UID of the root -> *stepTimes
 }
 

@@ -76,7 +76,9 @@ func SetOrphanedSnapshotMetrics(registration string, n int) {
 }
 
 // DeleteOrphanedSnapshotMetrics removes a member's series when its orphaned snapshots are unknown.
-func DeleteOrphanedSnapshotMetrics(registration string) { orphanedSnapshots.DeleteLabelValues(registration) }
+func DeleteOrphanedSnapshotMetrics(registration string) {
+	orphanedSnapshots.DeleteLabelValues(registration)
+}
 
 // SetSnapshotMetrics reports in the metrics how many of a member's snapshots are in each state.
 func SetSnapshotMetrics(registration string, counts v1alpha1.SnapshotCounts) {

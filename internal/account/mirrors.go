@@ -24,14 +24,14 @@ import (
 type MirrorTracker struct {
 	host, live client.Reader
 
-	mu     sync.Mutex
+	mu                   sync.Mutex
 	earlierVolumesListed bool
-	created   map[types.UID]*createdVolume // by claim UID
+	created              map[types.UID]*createdVolume // by claim UID
 }
 
 // createdVolume is a host PV for a claim. pending is set while the PV is being created.
 type createdVolume struct {
-	name    string
+	name         string
 	beingCreated bool
 }
 

@@ -58,18 +58,18 @@ type OrphanTracker struct {
 	orphans map[string]OrphanInventory
 	// orphanedSnapshots contains the leaf snapshots that no VolumeSnapshotContent in the host represents.
 	// In these Orphans, Volume is the name of a VolumeSnapshotContent in the member.
-	orphanedSnapshots  map[string]OrphanInventory
-	candidates map[string]*orphanCandidates
-	changes    route.Trigger
-	orphansChanged      route.Trigger // enqueues the names of members whose orphans changed
-	changeToken    chan struct{} // holds a token after any change
+	orphanedSnapshots map[string]OrphanInventory
+	candidates        map[string]*orphanCandidates
+	changes           route.Trigger
+	orphansChanged    route.Trigger // enqueues the names of members whose orphans changed
+	changeToken       chan struct{} // holds a token after any change
 }
 
 // orphanCandidates are a member's volumes that have no root according to its cache.
 type orphanCandidates struct {
-	names   map[string]struct{}
-	goneNames    map[string]struct{} // recorded by Gone during the current inventory; otherwise nil
-	changed chan struct{}       // holds a token after a change
+	names     map[string]struct{}
+	goneNames map[string]struct{} // recorded by Gone during the current inventory; otherwise nil
+	changed   chan struct{}       // holds a token after a change
 }
 
 func (s *orphanCandidates) signal() {

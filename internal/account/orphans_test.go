@@ -24,8 +24,16 @@ func TestSuspicions(t *testing.T) {
 		"not a candidate": {func(b *OrphanTracker) { b.SetOrphanCandidate(member, volume, false) }, false},
 		"a volume that is not a candidate is deleted": {func(b *OrphanTracker) { b.RecordVolumeGone(member, volume) }, false},
 		"an inventory finds an orphan":                {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordInventory(member, found) }, false},
-		"found, then deleted":                         {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordInventory(member, found); b.RecordVolumeGone(member, volume) }, true},
-		"deleted during the inventory, then found":    {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordVolumeGone(member, volume); b.RecordInventory(member, found) }, true},
+		"found, then deleted": {func(b *OrphanTracker) {
+			b.BeginInventory(member)
+			b.RecordInventory(member, found)
+			b.RecordVolumeGone(member, volume)
+		}, true},
+		"deleted during the inventory, then found": {func(b *OrphanTracker) {
+			b.BeginInventory(member)
+			b.RecordVolumeGone(member, volume)
+			b.RecordInventory(member, found)
+		}, true},
 		"found, then gets a root": {func(b *OrphanTracker) {
 			b.BeginInventory(member)
 			b.RecordInventory(member, found)
@@ -36,9 +44,21 @@ func TestSuspicions(t *testing.T) {
 			b.SetOrphanCandidate(member, volume, false)
 			b.RecordInventory(member, found)
 		}, true},
-		"deleted before the inventory":          {func(b *OrphanTracker) { b.RecordVolumeGone(member, volume); b.BeginInventory(member); b.RecordInventory(member, found) }, false},
-		"another volume is deleted":             {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordInventory(member, found); b.RecordVolumeGone(member, "pvc-2") }, false},
-		"another member's volume is deleted":    {func(b *OrphanTracker) { b.BeginInventory(member); b.RecordInventory(member, found); b.RecordVolumeGone("cluster39", volume) }, false},
+		"deleted before the inventory": {func(b *OrphanTracker) {
+			b.RecordVolumeGone(member, volume)
+			b.BeginInventory(member)
+			b.RecordInventory(member, found)
+		}, false},
+		"another volume is deleted": {func(b *OrphanTracker) {
+			b.BeginInventory(member)
+			b.RecordInventory(member, found)
+			b.RecordVolumeGone(member, "pvc-2")
+		}, false},
+		"another member's volume is deleted": {func(b *OrphanTracker) {
+			b.BeginInventory(member)
+			b.RecordInventory(member, found)
+			b.RecordVolumeGone("cluster39", volume)
+		}, false},
 		"found although no inventory has begun": {func(b *OrphanTracker) { b.RecordInventory(member, found) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

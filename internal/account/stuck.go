@@ -21,7 +21,7 @@ type Deletion struct {
 	// InMember reports whether the object is in the member rather than in the host. Root is then the UID
 	// of its root.
 	InMember bool
-	RootUID   types.UID
+	RootUID  types.UID
 	// Since is when the deletion began.
 	Since time.Time
 	// Cause explains why the object still exists, if known.

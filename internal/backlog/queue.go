@@ -35,7 +35,7 @@ const (
 	admissionInterval = time.Second
 	// unreportedWait is how long a claim waits before Xylem reports the wait. reportsPerInterval limits the
 	// number of reports per interval, because they are also writes to the host.
-	unreportedWait      = 30 * time.Second
+	unreportedWait     = 30 * time.Second
 	reportsPerInterval = 5
 )
 
@@ -281,7 +281,9 @@ func (g *Queue) enqueueWaitReports(now time.Time) {
 	}
 }
 
-func (l *memberQueue) enqueue(w *waitingClaim) { l.workQueue.Add(reconcile.Request{NamespacedName: w.claim}) }
+func (l *memberQueue) enqueue(w *waitingClaim) {
+	l.workQueue.Add(reconcile.Request{NamespacedName: w.claim})
+}
 
 func (l *memberQueue) reportLength() {
 	heldBackClaims.WithLabelValues(l.registration).Set(float64(l.waiting.len()))

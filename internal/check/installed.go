@@ -213,4 +213,6 @@ func (c *Checker) checkLeaderRenews(ctx context.Context, name string, seen *meta
 }
 
 // isNotFoundOrUnserved reports whether an error means that an object or its kind does not exist.
-func isNotFoundOrUnserved(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+func isNotFoundOrUnserved(err error) bool {
+	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // maxNamesListed is the maximum number of object names in a message.
@@ -53,7 +53,7 @@ func (c *Checker) checkNoRegistrations(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	return fmt.Errorf("found %s. Deregister these clusters first, while the manager can still clean up the members: run kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. The members' volumes are kept. (To skip this check, run helm uninstall --no-hooks. Everything then stays as it is until you install Xylem again)",
-		text.FirstNames(names, maxNamesListed, ", "))
+		wording.FirstNames(names, maxNamesListed, ", "))
 }
 
 // checkVolumesReleased checks that no host PV has Xylem's finalizer, which no controller would remove once the
@@ -75,5 +75,5 @@ func (c *Checker) checkVolumesReleased(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	return fmt.Errorf("found %s. Delete the claims of these volumes. Or abandon the volumes, which keeps their data in the members: kubectl annotate pv NAME %s=true",
-		text.FirstNames(names, maxNamesListed, ", "), v1alpha1.AnnotationAbandon)
+		wording.FirstNames(names, maxNamesListed, ", "), v1alpha1.AnnotationAbandon)
 }

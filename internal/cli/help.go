@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // usage is cobra's template without inherited flags. About thirty inherited kubectl flags would
@@ -57,7 +57,7 @@ func flagError(c *cobra.Command, err error) error {
 		for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
 			flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		}
-		if nearest := text.NearestWord(unknown.GetSpecifiedName(), known); nearest != "" {
+		if nearest := wording.NearestWord(unknown.GetSpecifiedName(), known); nearest != "" {
 			meant = fmt.Sprintf("\nDid you mean --%s?", nearest)
 		}
 	}

@@ -33,7 +33,7 @@ func Run(ctx context.Context, env *command.Env, args []string) int {
 	if err := root.ExecuteContext(ctx); err != nil {
 		var silent command.Silent
 		if !errors.As(err, &silent) {
-			fmt.Fprintf(env.ErrOut, "%s %v\n", env.PaintOf(env.ErrOut).Bad("error:"), err)
+			fmt.Fprintf(env.ErrOut, "%s %v\n", env.PaintOf(env.ErrOut).PaintBad("error:"), err)
 		}
 		var coded command.Coded
 		if errors.As(err, &coded) {

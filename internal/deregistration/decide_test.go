@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
@@ -254,7 +254,7 @@ func TestReleasedVolumesAreRecorded(t *testing.T) {
 			}
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
 			cr.Status.ClusterID = leftID
-			r := &Deregisterer{Client: recording{}, Records: &hostrecord.HostRecords{Live: absent{}, Namespace: "xylem-system", Clock: clock.RealClock{}}}
+			r := &Deregisterer{Client: recording{}, Records: &fencing.HostRecords{Live: absent{}, Namespace: "xylem-system", Clock: clock.RealClock{}}}
 			if err := r.recordReleasedVolume(t.Context(), cr, pv, tc.forced); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}

@@ -24,7 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
@@ -33,9 +33,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/dropping"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 const actor = guarded.Actor("cluster-registration")
@@ -62,7 +61,7 @@ type remainingObjects struct {
 	ownsCluster bool
 	// linkEnded reports whether this process ended the link, because the member was no longer needed.
 	linkEnded bool
-	policy   v1alpha1.DeregistrationPolicy
+	policy    v1alpha1.DeregistrationPolicy
 	// pods are the host Pods that are bound to the virtual node, except DaemonSet Pods. Pods that
 	// only finalizers keep, or that never had a leaf, do not count once a live list can show, or has
 	// shown, that no leaves remain (see leaves), or if the member is lost.
@@ -95,7 +94,7 @@ type deregistrationStep int
 
 const (
 	stepWaitForConnection deregistrationStep = iota // until it is known whether the member can be reached
-	stepWaitForMember                 // the next steps need the member, which is unreachable
+	stepWaitForMember                               // the next steps need the member, which is unreachable
 	stepWaitForConfirmation
 	stepEvictPods
 	stepWithdrawClaims
@@ -145,10 +144,14 @@ func (l *remainingObjects) needsUnreachableMember() bool {
 }
 
 // countDrainObjects returns the number of claims, volumes and snapshots that Drain waits for.
-func (l *remainingObjects) countDrainObjects() int { return len(l.boundClaims) + len(l.volumes) + len(l.snapshots) }
+func (l *remainingObjects) countDrainObjects() int {
+	return len(l.boundClaims) + len(l.volumes) + len(l.snapshots)
+}
 
 // isSnapshotUnreleased reports whether a snapshot has not been released yet.
-func isSnapshotUnreleased(content snapshotv1.VolumeSnapshotContent) bool { return !snapshot.IsClusterGone(&content) }
+func isSnapshotUnreleased(content snapshotv1.VolumeSnapshotContent) bool {
+	return !snapshot.IsClusterGone(&content)
+}
 
 // describeDrainObjects returns the names of the objects that Drain waits for. A retained volume may be left without
 // a claim. left is a pure function.
@@ -168,7 +171,7 @@ func describeCounts(kinds ...objectCount) string {
 	var parts []string
 	for _, k := range kinds {
 		if k.count > 0 {
-			parts = append(parts, fmt.Sprintf("%s (%s)", text.CountNoun(k.count, k.name), k.names))
+			parts = append(parts, fmt.Sprintf("%s (%s)", wording.CountNoun(k.count, k.name), k.names))
 		}
 	}
 	return strings.Join(parts, " and ")
@@ -185,7 +188,7 @@ func (l *remainingObjects) describeRemaining() string {
 		{len(l.volumes), "volume", ""}, {len(l.snapshots), "snapshot", ""}, {len(l.copiedVolumes), "copy", " of shared volumes"},
 	} {
 		if kind.count > 0 {
-			parts = append(parts, text.CountNoun(kind.count, kind.name)+kind.of)
+			parts = append(parts, wording.CountNoun(kind.count, kind.name)+kind.of)
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -236,7 +239,7 @@ type Deregisterer struct {
 	// Recorder emits events on registrations, Pods and claims.
 	Recorder events.EventRecorder
 	// Records records the objects that an admin abandoned.
-	Records *hostrecord.HostRecords
+	Records *fencing.HostRecords
 	// ReportPlaced sets or removes the Placed conditions of claims.
 	ReportPlaced ReportPlaced
 	// Clock is the wall clock.
@@ -317,7 +320,7 @@ func (r *Deregisterer) executeStep(ctx context.Context, cr *v1alpha1.ClusterRegi
 			l.describeRemaining(), v1alpha1.AnnotationForceDeregister))
 	case stepWaitForConfirmation:
 		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
-			"the deregistration would evict %s in the member (%s). To confirm it, set this annotation on the registration: %s=%s", text.CountNoun(l.countRunningPods(), "Pod"), firstObjects(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
+			"the deregistration would evict %s in the member (%s). To confirm it, set this annotation on the registration: %s=%s", wording.CountNoun(l.countRunningPods(), "Pod"), firstObjects(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
 	case stepEvictPods:
 		return r.evictPods(ctx, cr, l)
 	case stepWithdrawClaims:
@@ -328,11 +331,11 @@ func (r *Deregisterer) executeStep(ctx context.Context, cr *v1alpha1.ClusterRegi
 	case stepWaitForLeafPods:
 		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
 			"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member by setting this annotation on the registration: %s=true",
-			text.CountNoun(len(l.leafPods), "Pod"), firstNames(l.leafPods), v1alpha1.AnnotationForceDeregister))
+			wording.CountNoun(len(l.leafPods), "Pod"), firstNames(l.leafPods), v1alpha1.AnnotationForceDeregister))
 	case stepWaitForPlacements:
 		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
 			"the host does not record that the member has the disk of %s (%s): the host was restored, or somebody removed annotation %s. Xylem restores the record, if necessary after the confirmation that condition Connected or the claims' conditions ask for. To leave the disks in the member instead, after which these claims get new, empty disks in other members, set this annotation on the registration: %s=true",
-			text.CountNoun(len(l.unplacedClaims), "claim"), firstNames(l.unplacedClaims), v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationForceDeregister))
+			wording.CountNoun(len(l.unplacedClaims), "claim"), firstNames(l.unplacedClaims), v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationForceDeregister))
 	case stepReleaseVolumes:
 		if err := r.releaseSnapshots(ctx, cr, l.snapshots, l.forced); err != nil {
 			return err
@@ -447,7 +450,9 @@ func (r *Deregisterer) observeNodeAndPods(ctx context.Context, cr *v1alpha1.Clus
 }
 
 // isForcedAndUnreachable reports whether the member is unreachable and an admin forces the deregistration.
-func (l *remainingObjects) isForcedAndUnreachable() bool { return l.forced && !l.connected && !l.connectionPending }
+func (l *remainingObjects) isForcedAndUnreachable() bool {
+	return l.forced && !l.connected && !l.connectionPending
+}
 
 // recallVolumes treats the volumes of a lost member that are released when unused as promises without a
 // disk, so that other members can fulfill them. It makes no requests.
@@ -604,7 +609,7 @@ func (r *Deregisterer) releaseVolumes(ctx context.Context, cr *v1alpha1.ClusterR
 		}
 		r.emitVolumeClusterGone(cr, after)
 	}
-	return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stays in the member", text.CountNoun(len(volumes), "volume")))
+	return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stays in the member", wording.CountNoun(len(volumes), "volume")))
 }
 
 // recordReleasedVolume records a volume that stays in the member. Otherwise, nothing in the host would name the
@@ -654,7 +659,7 @@ func (r *Deregisterer) releaseCopies(ctx context.Context, cr *v1alpha1.ClusterRe
 				return err
 			}
 		}
-		e, proven := dropping.CopyDroppableIfMemberLeaves(r.Clock, before, cr)
+		e, proven := proof.CopyDroppableIfMemberLeaves(r.Clock, before, cr)
 		if !proven {
 			return unprovenReleaseError(cr, before)
 		}
@@ -666,8 +671,8 @@ func (r *Deregisterer) releaseCopies(ctx context.Context, cr *v1alpha1.ClusterRe
 }
 
 // releaseEvidence returns the evidence for releasing a host PV from a member that is being deregistered.
-func (r *Deregisterer) releaseEvidence(cr *v1alpha1.ClusterRegistration, host *corev1.PersistentVolume) (dropping.DroppableVolume, error) {
-	e, proven := dropping.DroppableIfMemberLeaves(r.Clock, host, cr)
+func (r *Deregisterer) releaseEvidence(cr *v1alpha1.ClusterRegistration, host *corev1.PersistentVolume) (proof.DroppableVolume, error) {
+	e, proven := proof.DroppableIfMemberLeaves(r.Clock, host, cr)
 	if !proven {
 		return e, unprovenReleaseError(cr, host)
 	}
@@ -709,7 +714,7 @@ func (r *Deregisterer) reportOnClaims(ctx context.Context, cr *v1alpha1.ClusterR
 		case err == nil:
 		case isStatusUnwritable(claim, err):
 			rejected(claim, err)
-		case len(errs) < text.NamesListed:
+		case len(errs) < wording.NamesListed:
 			errs = append(errs, err)
 		}
 	}
@@ -744,5 +749,5 @@ func firstObjects[T any, P interface {
 }
 
 func firstNames(names []string) string {
-	return text.FirstNames(names, text.NamesListed, ", ")
+	return wording.FirstNames(names, wording.NamesListed, ", ")
 }

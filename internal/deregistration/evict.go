@@ -14,9 +14,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // leafPodActor is the owner of Pod statuses. The leaf_pod controller of a lost member does not run.
@@ -37,13 +37,13 @@ func (r *Deregisterer) evictPods(ctx context.Context, cr *v1alpha1.ClusterRegist
 		if err == nil {
 			continue
 		}
-		if len(errs) < text.NamesListed {
+		if len(errs) < wording.NamesListed {
 			errs = append(errs, fmt.Errorf("evict Pod %s/%s: %w", pod.Namespace, pod.Name, err))
 		}
 		if apierrors.IsTooManyRequests(err) {
 			blocked = append(blocked, pod.Namespace+"/"+pod.Name)
 		} else {
-			failed = append(failed, fmt.Sprintf("%s/%s: %s", pod.Namespace, pod.Name, sanitize.PlainLine(err.Error(), maxErrorBytes)))
+			failed = append(failed, fmt.Sprintf("%s/%s: %s", pod.Namespace, pod.Name, mirror.PlainLine(err.Error(), maxErrorBytes)))
 		}
 	}
 	if err := r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, describeEviction(l.pods, blocked, failed)); err != nil {
@@ -60,10 +60,10 @@ func (r *Deregisterer) evictPods(ctx context.Context, cr *v1alpha1.ClusterRegist
 func describeEviction(pods []corev1.Pod, blocked, failed []string) string {
 	var parts []string
 	if len(blocked) > 0 {
-		parts = append(parts, fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s)", text.CountNoun(len(blocked), "Pod"), firstNames(blocked)))
+		parts = append(parts, fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s)", wording.CountNoun(len(blocked), "Pod"), firstNames(blocked)))
 	}
 	if len(failed) > 0 {
-		parts = append(parts, fmt.Sprintf("the eviction of %s fails (%s)", text.CountNoun(len(failed), "Pod"), firstNames(failed)))
+		parts = append(parts, fmt.Sprintf("the eviction of %s fails (%s)", wording.CountNoun(len(failed), "Pod"), firstNames(failed)))
 	}
 	if len(parts) > 0 {
 		message := strings.Join(parts, ", and ") + ". Xylem retries"
@@ -72,7 +72,7 @@ func describeEviction(pods []corev1.Pod, blocked, failed []string) string {
 		}
 		return message
 	}
-	return fmt.Sprintf("waiting for %s to end in the member (%s)", text.CountNoun(len(pods), "Pod"), firstObjects(pods))
+	return fmt.Sprintf("waiting for %s to end in the member (%s)", wording.CountNoun(len(pods), "Pod"), firstObjects(pods))
 }
 
 // evictOrFinishPod evicts a Pod. In a lost member, it also completes the deletion, after the final status, as

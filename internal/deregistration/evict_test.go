@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 )
 
 // evictions is a host that rejects the evictions of Pods by name, unless their status was set to
@@ -115,7 +115,7 @@ func TestEvict(t *testing.T) {
 			var reported string
 			r := &Deregisterer{
 				Client: host, Recorder: events.NewFakeRecorder(10), Clock: clock,
-				Records: &hostrecord.HostRecords{Live: noRecords{}, Namespace: "xylem-system", Clock: clock},
+				Records: &fencing.HostRecords{Live: noRecords{}, Namespace: "xylem-system", Clock: clock},
 				ReportNotReady: func(_ context.Context, _ *v1alpha1.ClusterRegistration, _, message string) error {
 					reported = message
 					return nil

@@ -12,4 +12,11 @@
 // reconciler checks whether its member is connected, and a slow or dead member does not delay the
 // others (I7). No lock is held while connecting. Every call to a member has a timeout, and watches
 // have HTTP/2 health checks.
+//
+// Its part optional reads kinds that a member may not serve, or may not allow Xylem to read: snapshots
+// and VolumeAttachments. The link to such a member still works, and the controllers of these kinds
+// report the problem. If a member stops serving them, the link ends, and the next link begins
+// without them.
+//
+// Its part probe renews a member's fence, and so detects whether the member still responds.
 package fleet

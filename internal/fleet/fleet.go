@@ -16,15 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/guarded/results"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/fencing"
-	"github.com/xylem-io/xylem/internal/member/hostrevision"
-	"github.com/xylem-io/xylem/internal/member/metrics"
-	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -62,7 +59,7 @@ type Config struct {
 	// Link.RecheckInterval.
 	RecheckInterval time.Duration
 	// Revision is the host's revision, shared by all members.
-	Revision *hostrevision.RevisionMonitor
+	Revision *fencing.RevisionMonitor
 	// Limits are the memory limits of each member.
 	Limits budget.MemoryLimits
 	// SyncTimeout bounds the initial sync of a member's caches.
@@ -85,15 +82,15 @@ type Config struct {
 type Fleet struct {
 	Config
 	clock    clock.Clock
-	restores *restores.HostRestores
+	restores *fencing.HostRestores
 
 	mu          sync.Mutex
 	ctx         context.Context //nolint:containedctx // of Start: supervisors live as long
 	supervisors map[string]*supervisor
 	// removedMembers contains the members whose link has ended because it is no longer needed.
 	removedMembers map[string]bool
-	changes route.Trigger
-	failures  chan error
+	changes        route.Trigger
+	failures       chan error
 }
 
 // New creates a fleet without members.
@@ -103,7 +100,7 @@ func New(config Config) *Fleet {
 		c = clock.RealClock{}
 	}
 	return &Fleet{
-		Config: config, clock: c, restores: restores.NewHostRestores(),
+		Config: config, clock: c, restores: fencing.NewHostRestores(),
 		supervisors: map[string]*supervisor{}, removedMembers: map[string]bool{},
 		failures: make(chan error, 1),
 	}
@@ -219,8 +216,8 @@ func (f *Fleet) recordLinkEnded(name string) {
 
 // deleteMemberMetrics deletes the metric series of a member that is no longer registered.
 func deleteMemberMetrics(name string) {
-	metrics.DeleteMetrics(name)
-	results.DeleteWriteMetrics(name)
+	member.DeleteMetrics(name)
+	guarded.DeleteWriteMetrics(name)
 }
 
 // hasEnded reports whether a supervisor has ended. Ensure replaces an ended supervisor. If a

@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // OtherMembers returns the other registered members, according to a live list, so that the caller can
@@ -16,13 +16,13 @@ import (
 // restore, cannot be checked. Others omits registrations that Xylem rejects because another one serves
 // their cluster, and registrations that are being deleted if nobody can ask their member any longer: the
 // member never connected, or an admin forces the deregistration of an unreachable member.
-func (f *Fleet) OtherMembers(ctx context.Context, self mirror.Member) ([]placing.OtherMember, error) {
+func (f *Fleet) OtherMembers(ctx context.Context, self mirror.Member) ([]proof.OtherMember, error) {
 	var all v1alpha1.ClusterRegistrationList
 	if err := f.HostLive.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("list the registered members: %w", err)
 	}
 	served := map[string]bool{self.ClusterID: true}
-	others := make([]placing.OtherMember, 0, len(all.Items))
+	others := make([]proof.OtherMember, 0, len(all.Items))
 	away := map[string]string{} // cluster IDs by registration
 	for i := range all.Items {
 		cr := &all.Items[i]
@@ -42,7 +42,7 @@ func (f *Fleet) OtherMembers(ctx context.Context, self mirror.Member) ([]placing
 	}
 	for name, clusterID := range away {
 		if clusterID == "" || !served[clusterID] {
-			others = append(others, placing.OtherMember{Registration: name})
+			others = append(others, proof.OtherMember{Registration: name})
 		}
 	}
 	return others, nil
@@ -50,17 +50,17 @@ func (f *Fleet) OtherMembers(ctx context.Context, self mirror.Member) ([]placing
 
 // otherMember returns a member to be checked, and the ID of its cluster as last read. Without a Link, the
 // member has no reader.
-func (f *Fleet) otherMember(name string) (placing.OtherMember, string) {
+func (f *Fleet) otherMember(name string) (proof.OtherMember, string) {
 	s := f.supervisorOf(name)
 	if s == nil {
-		return placing.OtherMember{Registration: name}, ""
+		return proof.OtherMember{Registration: name}, ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.connection == nil {
-		return placing.OtherMember{Registration: name}, s.state.Identity.ClusterID
+		return proof.OtherMember{Registration: name}, s.state.Identity.ClusterID
 	}
-	return placing.OtherMember{Registration: name, Live: s.connection.Live, CheckUnrestored: newUnrestoredCheck(s.linkFence)}, s.state.Identity.ClusterID
+	return proof.OtherMember{Registration: name, Live: s.connection.Live, CheckUnrestored: newUnrestoredCheck(s.linkFence)}, s.state.Identity.ClusterID
 }
 
 // newUnrestoredCheck returns a check that fails if a member may lack objects because of a restore.

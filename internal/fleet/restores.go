@@ -7,7 +7,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/fencing"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
 // recordsRetryDelay is the delay after the host's records could not be read.
@@ -42,7 +41,7 @@ func (f *Fleet) tryReadHostRestores(ctx context.Context) error {
 		if id == "" {
 			continue // never connected before the restore, so no record contains it
 		}
-		record, err := hostrecord.ReadLiveLease(ctx, f.HostLive, f.Namespace, hostrecord.HostRecordName(id))
+		record, err := fencing.ReadLiveLease(ctx, f.HostLive, f.Namespace, fencing.HostRecordName(id))
 		if err != nil {
 			return fmt.Errorf("read the record of cluster %s: %w", id, err)
 		}

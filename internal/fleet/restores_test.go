@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 )
 
 // records is a host with registrations and the records of their members' fences.
@@ -73,7 +73,7 @@ func TestHostRestores(t *testing.T) {
 			for _, at := range tc.noted {
 				f.restores.RecordRestore(at)
 			}
-			got := f.restores.AddHostRestores(restores.RestoreTimes{Host: tc.own}, start)
+			got := f.restores.AddHostRestores(fencing.RestoreTimes{Host: tc.own}, start)
 			if !got.LastHostRestore().Equal(tc.want) || !got.Host.Equal(tc.own) {
 				t.Errorf("the last restore is %s, and the member's own %s; want %s and %s", got.LastHostRestore(), got.Host, tc.want, tc.own)
 			}
@@ -109,7 +109,7 @@ func TestReadHostRestoresRetries(t *testing.T) {
 			}
 		}
 	}
-	if got := f.restores.AddHostRestores(restores.RestoreTimes{}, c.Now()).HostAnywhere; !got.Equal(restored) {
+	if got := f.restores.AddHostRestores(fencing.RestoreTimes{}, c.Now()).HostAnywhere; !got.Equal(restored) {
 		t.Errorf("the last restore is %s, want %s", got, restored)
 	}
 }
@@ -128,7 +128,7 @@ func TestRestoreWhileStandingBy(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.restores.RecordRestore(restored)
-	if got := f.restores.AddHostRestores(restores.RestoreTimes{}, c.Now()).HostAnywhere; !got.Equal(restored) {
+	if got := f.restores.AddHostRestores(fencing.RestoreTimes{}, c.Now()).HostAnywhere; !got.Equal(restored) {
 		t.Errorf("the last restore is %s, want %s", got, restored)
 	}
 }
@@ -150,7 +150,7 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 		"a removed member has no link":            {happens: func(f *Fleet) { f.restores.SettleMember("one"); f.RemoveLink("two") }},
 		"a member never responds, but is lost":    {happens: func(f *Fleet) { f.restores.SettleMember("one"); fail(f, "two", repeatedFailures) }},
 		"a member has failed to respond once":     {happens: func(f *Fleet) { f.restores.SettleMember("one"); fail(f, "two", 1) }, want: true},
-		"a member waits too long for the fence":   {after: restores.MaxFenceReadWait},
+		"a member waits too long for the fence":   {after: fencing.MaxFenceReadWait},
 		"the object is younger than this process": {obj: &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 			if tc.obj == nil {
 				tc.obj = older
 			}
-			if got := f.restores.AddHostRestores(restores.RestoreTimes{}, start.Add(tc.after)).MayPrecedeHostRestore(tc.obj); got != tc.want {
+			if got := f.restores.AddHostRestores(fencing.RestoreTimes{}, start.Add(tc.after)).MayPrecedeHostRestore(tc.obj); got != tc.want {
 				t.Errorf("unknown is %t, want %t", got, tc.want)
 			}
 		})

@@ -16,18 +16,12 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/fleet/optional"
-	"github.com/xylem-io/xylem/internal/fleet/probe"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/rejection"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/fencing"
-	"github.com/xylem-io/xylem/internal/member/hostrevision"
 	"github.com/xylem-io/xylem/internal/member/leafcache"
-	"github.com/xylem-io/xylem/internal/member/metrics"
-	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -86,7 +80,7 @@ type State struct {
 	// TokenExpires is when the current token expires, or zero for other credentials. Renewal is the
 	// state of the token's renewal, or nil if no renewal is due.
 	TokenExpires time.Time
-	TokenRenewal      *member.TokenRenewal
+	TokenRenewal *member.TokenRenewal
 	// PolicyState reports whether the member's admission policies limit Xylem's account, as of the last
 	// connection. It is nil before the first one.
 	PolicyState *member.PolicyState
@@ -98,7 +92,9 @@ const repeatedFailures = 3
 
 // HasFailedRepeatedly reports whether the attempts to connect to the member have failed repeatedly. A member is
 // neither connected nor lost while a new process, or a new link, still tries to connect.
-func (s State) HasFailedRepeatedly() bool { return !s.Connected && s.ConsecutiveFailures >= repeatedFailures }
+func (s State) HasFailedRepeatedly() bool {
+	return !s.Connected && s.ConsecutiveFailures >= repeatedFailures
+}
 
 // supervisor keeps one member linked.
 type supervisor struct {
@@ -108,13 +104,13 @@ type supervisor struct {
 	stop  context.CancelFunc
 	done  chan struct{}
 
-	mu      sync.Mutex
-	wanted  Registration
+	mu            sync.Mutex
+	wanted        Registration
 	wantedChanged chan struct{} // closed and replaced when wanted changes
-	state   State
+	state         State
 	// connection is the current link's connection, or nil. held is the link's fence.
 	connection *member.Connection
-	linkFence   *fencing.Fence
+	linkFence  *fencing.Fence
 
 	fences map[string]*fencing.Fence // by cluster ID; used only by the supervisor's goroutine
 }
@@ -156,9 +152,9 @@ func (s *supervisor) recordTokenExpiry(token string) {
 	parsed, _ := access.ParseAccountToken(token)
 	s.state.TokenExpires = parsed.Expires
 	if parsed.Expires.IsZero() {
-		metrics.TokenExpiry.DeleteLabelValues(s.name)
+		member.TokenExpiry.DeleteLabelValues(s.name)
 	} else {
-		metrics.TokenExpiry.WithLabelValues(s.name).Set(float64(parsed.Expires.Unix()))
+		member.TokenExpiry.WithLabelValues(s.name).Set(float64(parsed.Expires.Unix()))
 	}
 	s.fleet.notifyStateChange(s.name)
 }
@@ -180,9 +176,9 @@ func (s *supervisor) updateState(change func(*State)) {
 	}
 	if before.Connected != after.Connected {
 		if after.Connected {
-			metrics.ConnectedGauge.WithLabelValues(s.name).Set(1)
+			member.ConnectedGauge.WithLabelValues(s.name).Set(1)
 		} else {
-			metrics.ConnectedGauge.WithLabelValues(s.name).Set(0)
+			member.ConnectedGauge.WithLabelValues(s.name).Set(0)
 		}
 	}
 	s.fleet.notifyStateChange(s.name)
@@ -191,7 +187,7 @@ func (s *supervisor) updateState(change func(*State)) {
 // keepLinked keeps the member linked until the context ends.
 func (s *supervisor) keepLinked(ctx context.Context) {
 	defer close(s.done)
-	metrics.ConnectedGauge.WithLabelValues(s.name).Set(0) // so the series exists even if the member never connects
+	member.ConnectedGauge.WithLabelValues(s.name).Set(0) // so the series exists even if the member never connects
 	backoff := s.newConnectBackoff()
 	for ctx.Err() == nil {
 		registration, changed := s.currentRegistration()
@@ -199,7 +195,7 @@ func (s *supervisor) keepLinked(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		if errors.Is(err, hostrevision.ErrHostRestored) {
+		if errors.Is(err, fencing.ErrHostRestored) {
 			s.fleet.endWithError(err)
 		}
 		pause := backoff.Step()
@@ -383,7 +379,7 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 	if err != nil {
 		return nil, err
 	}
-	writes := rejection.NewMemberReporter(c.Live, s.fleet.HostID, r.Registration, s.fleet.Host, s.fleet.Recorder, s.fleet.clock, rejection.UnansweredPatience(s.fleet.FenceDuration))
+	writes := guarded.NewMemberReporter(c.Live, s.fleet.HostID, r.Registration, s.fleet.Host, s.fleet.Recorder, s.fleet.clock, guarded.UnansweredPatience(s.fleet.FenceDuration))
 	leaf := guarded.NewMemberWriter(writes, s.fleet.HostID, r.Registration, fence)
 	l := &member.Link{
 		Member: r.Member, Rules: r.Rules, Cache: memberCache, Workloads: workloads, Live: c.Live,
@@ -394,21 +390,23 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 		Credentials: &member.Credentials{Connection: c, MemberWriter: leaf, ClusterID: r.ClusterID, OnRenewal: func(renewal *member.TokenRenewal) {
 			s.updateState(func(state *State) { state.TokenRenewal = renewal })
 		}},
-		HostWriter:       guarded.NewHostWriter(s.fleet.Host, r.Registration, fence),
+		HostWriter:        guarded.NewHostWriter(s.fleet.Host, r.Registration, fence),
 		CheckNotSuspended: fence.CheckNotSuspended,
-		RestoreTimes:   func() restores.RestoreTimes { return s.fleet.restores.AddHostRestores(fence.DetectedRestores(), s.fleet.clock.Now()) },
+		RestoreTimes: func() fencing.RestoreTimes {
+			return s.fleet.restores.AddHostRestores(fence.DetectedRestores(), s.fleet.clock.Now())
+		},
 		CheckUnrestored: fence.CheckMemberCurrent,
-		AnnotateFence:       fence.AnnotateLease,
-		Snapshots:  member.NewOptionalCache(), HostSnapshots: s.fleet.HostSnapshots,
-		Attachments: member.NewOptionalCache(),
-		Limiter:     c.Limiter,
-		Log:         s.log,
-		OnNodeSummary:   func(facts member.NodeSummary) { s.updateState(func(state *State) { state.NodeSummary = &facts }) },
+		AnnotateFence:   fence.AnnotateLease,
+		Snapshots:       member.NewOptionalCache(), HostSnapshots: s.fleet.HostSnapshots,
+		Attachments:   member.NewOptionalCache(),
+		Limiter:       c.Limiter,
+		Log:           s.log,
+		OnNodeSummary: func(facts member.NodeSummary) { s.updateState(func(state *State) { state.NodeSummary = &facts }) },
 	}
 	if err := s.fleet.SetupLink(ctx, l); err != nil {
 		return nil, fmt.Errorf("set up the member's controllers: %w", err)
 	}
-	kinds := optional.KindReader{Link: l, Connection: c, CacheBudget: held, Scheme: s.fleet.Scheme, Clock: s.fleet.clock, RecheckInterval: s.fleet.RecheckInterval}
+	kinds := KindReader{Link: l, Connection: c, CacheBudget: held, Scheme: s.fleet.Scheme, Clock: s.fleet.clock, RecheckInterval: s.fleet.RecheckInterval}
 	if l.HostSnapshots != nil {
 		l.AddRunnable(kinds.ServeSnapshots)
 	}
@@ -437,7 +435,7 @@ func (s *supervisor) runLink(ctx context.Context, l *member.Link, fence *fencing
 			return nil
 		})
 	}
-	must("probe", probe.FenceProbe{
+	must("probe", FenceProbe{
 		Fence: fence, Clock: s.fleet.clock, Interval: s.fleet.ProbeInterval, EpochInterval: s.fleet.EpochInterval,
 		Timeout: min(probeTimeout, s.fleet.FenceDuration/3), CheckLeading: s.fleet.CheckLeading, Registration: s.name,
 	}.KeepFenceRenewed)

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/xylem-io/xylem/internal/guarded/pacing"
 )
 
 // slow is a client whose writes end only when the test allows it.
@@ -66,7 +64,9 @@ func (*closing) CheckHostCurrent(context.Context) error { return nil }
 func TestTurns(t *testing.T) {
 	for name, write := range map[string]func(context.Context, *HostWriter, int) error{
 		"create": func(ctx context.Context, r *HostWriter, i int) error { return r.CreateOwned(ctx, actor, named(i)) },
-		"patch":  func(ctx context.Context, r *HostWriter, i int) error { return r.PatchOwned(ctx, actor, named(i), named(i)) },
+		"patch": func(ctx context.Context, r *HostWriter, i int) error {
+			return r.PatchOwned(ctx, actor, named(i), named(i))
+		},
 		"delete": func(ctx context.Context, r *HostWriter, i int) error {
 			return r.DeleteHostVolume(ctx, named(i), evidenceFor(named(i)))
 		},
@@ -78,17 +78,17 @@ func TestTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := clock.RealClock{}.Now()
-				host := &slow{end: make(chan struct{}, pacing.ConcurrentWrites+1)}
+				host := &slow{end: make(chan struct{}, ConcurrentWrites+1)}
 				r := NewHostWriter(host, "cluster38", open)
 				var made atomic.Int32
-				start(t.Context(), pacing.ConcurrentWrites+1, func(ctx context.Context) error { return write(ctx, r, int(made.Add(1))) })
-				if sent := host.sent.Load(); sent != pacing.ConcurrentWrites {
-					t.Errorf("%d writes are in progress, want %d", sent, pacing.ConcurrentWrites)
+				start(t.Context(), ConcurrentWrites+1, func(ctx context.Context) error { return write(ctx, r, int(made.Add(1))) })
+				if sent := host.sent.Load(); sent != ConcurrentWrites {
+					t.Errorf("%d writes are in progress, want %d", sent, ConcurrentWrites)
 				}
 				host.end <- struct{}{}
 				synctest.Wait()
-				if sent := host.sent.Load(); sent != pacing.ConcurrentWrites+1 {
-					t.Errorf("%d writes were sent after one ended, want %d", sent, pacing.ConcurrentWrites+1)
+				if sent := host.sent.Load(); sent != ConcurrentWrites+1 {
+					t.Errorf("%d writes were sent after one ended, want %d", sent, ConcurrentWrites+1)
 				}
 				close(host.end)
 				synctest.Wait()
@@ -107,7 +107,7 @@ func TestAbandonedTurns(t *testing.T) {
 		began := clock.RealClock{}.Now()
 		host, fence := &slow{end: make(chan struct{})}, &closing{}
 		create := creating(host, fence)
-		start(t.Context(), pacing.ConcurrentWrites, create)
+		start(t.Context(), ConcurrentWrites, create)
 		unwanted, giveUp := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- create(unwanted) }()
@@ -117,14 +117,14 @@ func TestAbandonedTurns(t *testing.T) {
 			t.Errorf("canceled: %v", err)
 		}
 
-		for range pacing.ConcurrentWrites {
+		for range ConcurrentWrites {
 			go func() { ended <- create(t.Context()) }()
 		}
 		synctest.Wait()
 		fence.closed.Store(true)
 		close(host.end)
-		for range pacing.ConcurrentWrites {
-			if err := <-ended; !errors.Is(err, ErrFenced) || host.sent.Load() != pacing.ConcurrentWrites {
+		for range ConcurrentWrites {
+			if err := <-ended; !errors.Is(err, ErrFenced) || host.sent.Load() != ConcurrentWrites {
 				t.Errorf("a write was sent after the fence was lost: %v", err)
 			}
 		}
@@ -143,21 +143,21 @@ func TestTurnsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &slow{end: make(chan struct{})}
 		create := creating(host, open)
-		start(t.Context(), 2*pacing.ConcurrentWrites, create)
-		for _, want := range []int32{pacing.ConcurrentWrites, 2 * pacing.ConcurrentWrites} {
+		start(t.Context(), 2*ConcurrentWrites, create)
+		for _, want := range []int32{ConcurrentWrites, 2 * ConcurrentWrites} {
 			synctest.Wait()
 			if sent := host.sent.Load(); sent != want {
 				t.Errorf("%d writes were sent, want %d", sent, want)
 			}
-			clock.RealClock{}.Sleep(pacing.SlotTime)
+			clock.RealClock{}.Sleep(SlotTime)
 		}
 		close(host.end)
 		synctest.Wait()
 		// No turn was released twice.
 		host.end = make(chan struct{})
-		start(t.Context(), 2*pacing.ConcurrentWrites, create)
-		if sent := host.sent.Load(); sent != 3*pacing.ConcurrentWrites {
-			t.Errorf("%d writes are in progress, want %d", sent-2*pacing.ConcurrentWrites, pacing.ConcurrentWrites)
+		start(t.Context(), 2*ConcurrentWrites, create)
+		if sent := host.sent.Load(); sent != 3*ConcurrentWrites {
+			t.Errorf("%d writes are in progress, want %d", sent-2*ConcurrentWrites, ConcurrentWrites)
 		}
 		close(host.end)
 	})

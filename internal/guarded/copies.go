@@ -6,10 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/copies"
 )
 
 // CreateVolumeCopy creates the claim or the PV of a copy of a shared volume. The PV has policy Retain, and
@@ -47,7 +45,7 @@ func (l *MemberWriter) RetainVolumeCopy(ctx context.Context, by Actor, pv *corev
 
 // DeleteVolumeCopy deletes the claim or the PV of a copy of a shared volume, if the evidence covers it,
 // destruction is allowed, and the object is unchanged.
-func (l *MemberWriter) DeleteVolumeCopy(ctx context.Context, obj client.Object, evidence copies.CopyObsolete) error {
+func (l *MemberWriter) DeleteVolumeCopy(ctx context.Context, obj client.Object, evidence proof.CopyObsolete) error {
 	if _, ours := mirror.VolumeCopyFromHost(l.hostID, obj); !ours {
 		return newForeignError(obj, "it is not stamped as a copy of a shared volume")
 	}
@@ -57,5 +55,5 @@ func (l *MemberWriter) DeleteVolumeCopy(ctx context.Context, obj client.Object, 
 	if err := l.checkDestructionAllowed(ctx); err != nil {
 		return err
 	}
-	return l.deleteObject(ctx, obj, precondition.IfUnchanged(obj))
+	return l.deleteObject(ctx, obj, IfUnchanged(obj))
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/copies"
 )
 
 // copied adds the stamp of a copy.
@@ -78,10 +77,10 @@ func (missing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ .
 }
 
 // obsolete proves that the host PV of a copy is gone.
-func obsolete(t *testing.T, object *corev1.PersistentVolumeClaim) copies.CopyObsolete {
+func obsolete(t *testing.T, object *corev1.PersistentVolumeClaim) proof.CopyObsolete {
 	t.Helper()
 	p := proof.Prover{Member: mirror.Member{HostID: hostID}, HostLive: missing{}, Live: missing{}, Clock: clock.RealClock{}}
-	e, proven, err := copies.ProveCopyClaimObsolete(t.Context(), p, object)
+	e, proven, err := proof.ProveCopyClaimObsolete(t.Context(), p, object)
 	if err != nil || !proven {
 		t.Fatalf("proven: %t, %v", proven, err)
 	}
@@ -92,19 +91,19 @@ func TestDeleteCopy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object   client.Object
 		guard    guard
-		evidence func(t *testing.T) copies.CopyObsolete
+		evidence func(t *testing.T) proof.CopyObsolete
 		want     error
 	}{
-		"the evidence covers it": {claim(copied), open, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, errTouched},
-		"no evidence":            {claim(copied), open, func(*testing.T) copies.CopyObsolete { return copies.CopyObsolete{} }, proof.ErrUnproven},
-		"the evidence is for another claim": {claim(copied), open, func(t *testing.T) copies.CopyObsolete {
+		"the evidence covers it": {claim(copied), open, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, errTouched},
+		"no evidence":            {claim(copied), open, func(*testing.T) proof.CopyObsolete { return proof.CopyObsolete{} }, proof.ErrUnproven},
+		"the evidence is for another claim": {claim(copied), open, func(t *testing.T) proof.CopyObsolete {
 			return obsolete(t, claim(copied, func(m *metav1.ObjectMeta) { m.UID = "another" }))
 		}, proof.ErrUnproven},
-		"the manager is fenced":                {claim(copied), fenced, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrFenced},
-		"destruction is suspended":             {claim(copied), suspended, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
-		"the host was restored meanwhile":      {claim(copied), restored, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
-		"a leaf claim, which is not a copy":    {claim(stamped), open, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrForeign},
-		"an object that belongs to the member": {claim(), open, func(t *testing.T) copies.CopyObsolete { return obsolete(t, claim(copied)) }, ErrForeign},
+		"the manager is fenced":                {claim(copied), fenced, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrFenced},
+		"destruction is suspended":             {claim(copied), suspended, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
+		"the host was restored meanwhile":      {claim(copied), restored, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
+		"a leaf claim, which is not a copy":    {claim(stamped), open, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrForeign},
+		"an object that belongs to the member": {claim(), open, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewMemberWriter(touched{}, hostID, "cluster38", tc.guard)

@@ -1,5 +1,5 @@
 // Package guarded is the only place that writes to a cluster on behalf of a member's controllers. A
-// Leaf writes to a member, and a Root to the host. Each write is checked first:
+// MemberWriter writes to a member, and a HostWriter to the host. Each write is checked first:
 //
 //   - Does this process hold the fence?
 //   - Does the object belong to this host, by stamp or label, and UID (I4)?
@@ -11,15 +11,15 @@
 // both; a server-side apply carries a UID. Thus a write never changes a different object with the
 // same name.
 //
-// Neither Leaf nor Root retries. A conflict means that the cache was behind (package settling), and
+// Neither writer retries. A conflict means that the cache was behind (settling.go), and
 // the watch event with the newer object enqueues the request. A write is not sent if its
 // precondition cannot hold because the cache still shows a state that one of our own writes
-// replaced (package overwritten). Nor does a controller apply a status twice based on the same
+// replaced (writes.go). Nor does a controller apply a status twice based on the same
 // observed state.
 //
 // # Rate limits
 //
-// At most four of one member's writes to the host are in flight at a time (package pacing), not
+// At most four of one member's writes to the host are in flight at a time, not
 // counting writes that have taken longer than a second. The same limit applies to the writes of the
 // promise controller, and to those of host_claim. The fence is checked when a write is admitted.
 // Node Leases, Node statuses, and the leader's own Lease are not limited. Without the limit, if

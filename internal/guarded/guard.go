@@ -37,7 +37,9 @@ type Guard interface {
 // Actor is the controller that writes. It is the field owner and a metric label.
 type Actor string
 
-func (a Actor) fieldOwner() client.FieldOwner { return client.FieldOwner(mirror.FieldManagerPrefix + string(a)) }
+func (a Actor) fieldOwner() client.FieldOwner {
+	return client.FieldOwner(mirror.FieldManagerPrefix + string(a))
+}
 
 func newForeignError(obj client.Object, why string) error {
 	kind := fmt.Sprintf("%T", obj)

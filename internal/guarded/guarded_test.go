@@ -27,15 +27,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/copies"
-	"github.com/xylem-io/xylem/internal/proof/dropping"
-	"github.com/xylem-io/xylem/internal/proof/namespaces"
-	"github.com/xylem-io/xylem/internal/proof/snapshots"
 )
 
 const (
@@ -81,7 +76,7 @@ func (touchedStatus) Patch(context.Context, client.Object, client.Patch, ...clie
 
 type guard struct{ held, destroy, host error }
 
-func (g guard) CheckFenceHeld() error       { return g.held }
+func (g guard) CheckFenceHeld() error    { return g.held }
 func (g guard) CheckNotSuspended() error { return g.destroy }
 
 func (g guard) CheckHostCurrent(context.Context) error { return g.host }
@@ -173,7 +168,7 @@ func TestPatchesHavePreconditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()
 			tc.change(after)
-			data, err := precondition.ConditionalPatch(before).Data(after)
+			data, err := ConditionalPatch(before).Data(after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -430,12 +425,12 @@ func abandoned() *corev1.PersistentVolume {
 	return pv
 }
 
-func ofAbandoned() dropping.DroppableVolume { return evidenceFor(abandoned()) }
+func ofAbandoned() proof.DroppableVolume { return evidenceFor(abandoned()) }
 
 // evidenceFor abandons a host PV, and returns the evidence to drop it.
-func evidenceFor(pv *corev1.PersistentVolume) dropping.DroppableVolume {
+func evidenceFor(pv *corev1.PersistentVolume) proof.DroppableVolume {
 	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
-	e, _ := dropping.DroppableIfAbandoned(clock.RealClock{}, pv)
+	e, _ := proof.DroppableIfAbandoned(clock.RealClock{}, pv)
 	return e
 }
 
@@ -457,8 +452,8 @@ func (emptyMember) ServerPreferredNamespacedResourcesWithContext(context.Context
 }
 
 // empty returns the evidence that a namespace is empty.
-func empty(ctx context.Context, namespace *corev1.Namespace) namespaces.NamespaceEmpty {
-	e, _, _ := namespaces.NamespaceProver{Discovery: emptyMember{}, Clock: clock.RealClock{}}.ProveNamespaceEmpty(ctx, namespace)
+func empty(ctx context.Context, namespace *corev1.Namespace) proof.NamespaceEmpty {
+	e, _, _ := proof.NamespaceProver{Discovery: emptyMember{}, Clock: clock.RealClock{}}.ProveNamespaceEmpty(ctx, namespace)
 	return e
 }
 
@@ -547,10 +542,18 @@ func TestWritesAreGuarded(t *testing.T) {
 		// destroys means that the write is rejected while destruction is suspended.
 		destroys bool
 	}{
-		"create a leaf":                             {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.CreateStamped(ctx, actor, claim(stamped)) }},
-		"create a leaf without a stamp":             {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.CreateStamped(ctx, actor, claim()) }, foreign: true},
-		"patch a leaf":                              {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.PatchStamped(ctx, actor, leafPod, leafPod) }},
-		"patch an object so that it becomes a leaf": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.PatchStamped(ctx, actor, claim(), claim(stamped)) }, foreign: true},
+		"create a leaf": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.CreateStamped(ctx, actor, claim(stamped))
+		}},
+		"create a leaf without a stamp": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.CreateStamped(ctx, actor, claim())
+		}, foreign: true},
+		"patch a leaf": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.PatchStamped(ctx, actor, leafPod, leafPod)
+		}},
+		"patch an object so that it becomes a leaf": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.PatchStamped(ctx, actor, claim(), claim(stamped))
+		}, foreign: true},
 		"add ephemeral containers to a leaf Pod": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.AddEphemeralContainers(ctx, actor, leafPod, leafPod)
 		}},
@@ -576,16 +579,22 @@ func TestWritesAreGuarded(t *testing.T) {
 			other.Annotations[v1alpha1.AnnotationRootUID] = "other-uid"
 			return l.DestroyClaim(ctx, claim(stamped), unneeded(ctx, other), lost(ctx, other))
 		}, unproven: true},
-		"delete a leaf claim without evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteClaim(ctx, claim(stamped), nil) }, unproven: true},
+		"delete a leaf claim without evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.DeleteClaim(ctx, claim(stamped), nil)
+		}, unproven: true},
 		"destroy a leaf claim without evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.DestroyClaim(ctx, claim(stamped), unneeded(ctx, claim(stamped)), nil)
 		}, unproven: true},
 		"delete a leaf claim with empty evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.DeleteClaim(ctx, claim(stamped), proof.KeepingVolume{})
 		}, unproven: true},
-		"delete a leaf claim by the generic method": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteStamped(ctx, claim(stamped)) }, unproven: true},
-		"delete a leaf PV":                          {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteStamped(ctx, retained) }, unproven: true},
-		"patch a leaf PV by the generic method":     {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.PatchStamped(ctx, actor, retained, deleted) }, foreign: true},
+		"delete a leaf claim by the generic method": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.DeleteStamped(ctx, claim(stamped))
+		}, unproven: true},
+		"delete a leaf PV": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteStamped(ctx, retained) }, unproven: true},
+		"patch a leaf PV by the generic method": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.PatchStamped(ctx, actor, retained, deleted)
+		}, foreign: true},
 		"delete a leaf namespace that is empty": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.DeleteNamespace(ctx, namespace, empty(ctx, namespace))
 		}, destroys: true},
@@ -594,9 +603,15 @@ func TestWritesAreGuarded(t *testing.T) {
 			other.UID = "other-uid"
 			return l.DeleteNamespace(ctx, namespace, empty(ctx, other))
 		}, unproven: true},
-		"delete a leaf namespace without evidence":      {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteNamespace(ctx, namespace, nil) }, unproven: true},
-		"delete a leaf namespace by the generic method": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteStamped(ctx, namespace) }, unproven: true},
-		"delete a member's claim":                       {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteClaim(ctx, claim(), proof.KeepingVolume{}) }, foreign: true},
+		"delete a leaf namespace without evidence": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.DeleteNamespace(ctx, namespace, nil)
+		}, unproven: true},
+		"delete a leaf namespace by the generic method": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.DeleteStamped(ctx, namespace)
+		}, unproven: true},
+		"delete a member's claim": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.DeleteClaim(ctx, claim(), proof.KeepingVolume{})
+		}, foreign: true},
 		"delete a leaf without a UID": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.DeleteStamped(ctx, &corev1.Pod{ObjectMeta: meta("web", stamped, func(m *metav1.ObjectMeta) { m.UID = "" })})
 		}, foreign: true},
@@ -698,16 +713,24 @@ func TestWritesAreGuarded(t *testing.T) {
 		"annotate a claim": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.AnnotateClaim(ctx, actor, claim(), claim())
 		}},
-		"finish a deleted Pod": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.FinishPodDeletion(ctx, deletedPod) }},
+		"finish a deleted Pod": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.FinishPodDeletion(ctx, deletedPod)
+		}},
 		"finish a Pod that is not being deleted": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.FinishPodDeletion(ctx, &corev1.Pod{ObjectMeta: meta("web")})
 		}, foreign: true},
-		"create a host PV":    {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.CreateOwned(ctx, actor, hostVolume()) }},
-		"create a foreign PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.CreateOwned(ctx, actor, bare) }, foreign: true},
+		"create a host PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.CreateOwned(ctx, actor, hostVolume())
+		}},
+		"create a foreign PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.CreateOwned(ctx, actor, bare)
+		}, foreign: true},
 		"patch a host PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.PatchOwned(ctx, actor, hostVolume(), hostVolume())
 		}},
-		"patch a foreign PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.PatchOwned(ctx, actor, bare, hostVolume()) }, foreign: true},
+		"patch a foreign PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.PatchOwned(ctx, actor, bare, hostVolume())
+		}, foreign: true},
 		"delete a host PV": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.DeleteHostVolume(ctx, abandoned(), ofAbandoned())
 		}},
@@ -716,8 +739,12 @@ func TestWritesAreGuarded(t *testing.T) {
 			v.UID = ""
 			return r.DeleteHostVolume(ctx, v, evidenceFor(v))
 		}, foreign: true},
-		"delete a host PV without evidence":      {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.DeleteHostVolume(ctx, abandoned(), nil) }, unproven: true},
-		"delete a host PV by the generic method": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.DeleteOwned(ctx, abandoned()) }, unproven: true},
+		"delete a host PV without evidence": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.DeleteHostVolume(ctx, abandoned(), nil)
+		}, unproven: true},
+		"delete a host PV by the generic method": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.DeleteOwned(ctx, abandoned())
+		}, unproven: true},
 		"delete a host PV that has changed": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			v := abandoned()
 			v.ResourceVersion = "8"
@@ -739,7 +766,7 @@ func TestWritesAreGuarded(t *testing.T) {
 			return r.PatchOwned(ctx, actor, hostpv.VolumeWithCopyIn(hostVolume(), "id39"), hostVolume())
 		}, unproven: true},
 		"remove the record of a copy without evidence": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
-			return r.DropCopyRecord(ctx, actor, hostpv.VolumeWithCopyIn(hostVolume(), "id39"), copies.NoCopy{})
+			return r.DropCopyRecord(ctx, actor, hostpv.VolumeWithCopyIn(hostVolume(), "id39"), proof.NoCopy{})
 		}, unproven: true},
 		"remove the record of a disk from a promise by the generic method": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			fulfilled := hostpv.FulfillPromise(promise(), retained, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "id38"})
@@ -764,30 +791,38 @@ func TestWritesAreGuarded(t *testing.T) {
 			return r.DropHostContent(ctx, actor, hostContent(), nil)
 		}, unproven: true},
 		"release an abandoned host content": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
-			e, _ := snapshots.SnapshotProver{Prover: proof.Prover{Clock: clock.RealClock{}}}.DroppableIfReleased(hostContent())
+			e, _ := proof.SnapshotProver{Prover: proof.Prover{Clock: clock.RealClock{}}}.DroppableIfReleased(hostContent())
 			return r.DropHostContent(ctx, actor, hostContent(), e)
 		}},
 		"release a host content that is not being deleted": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			alive := hostContent()
 			alive.DeletionTimestamp = nil
-			e, _ := snapshots.SnapshotProver{Prover: proof.Prover{Clock: clock.RealClock{}}}.DroppableIfReleased(alive)
+			e, _ := proof.SnapshotProver{Prover: proof.Prover{Clock: clock.RealClock{}}}.DroppableIfReleased(alive)
 			return r.DropHostContent(ctx, actor, alive, e)
 		}, foreign: true},
-		"create a reflected class":                   {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.CreateOwned(ctx, actor, reflectedClass()) }},
-		"create a class that no registration offers": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.CreateOwned(ctx, actor, unreflected()) }, foreign: true},
+		"create a reflected class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.CreateOwned(ctx, actor, reflectedClass())
+		}},
+		"create a class that no registration offers": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.CreateOwned(ctx, actor, unreflected())
+		}, foreign: true},
 		"patch a reflected class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.PatchOwned(ctx, actor, reflectedClass(), reflectedClass())
 		}},
 		"patch an admin's class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			return r.PatchOwned(ctx, actor, unreflected(), reflectedClass())
 		}, foreign: true},
-		"delete an admin's class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.DeleteOwned(ctx, unreflected()) }, foreign: true},
+		"delete an admin's class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.DeleteOwned(ctx, unreflected())
+		}, foreign: true},
 		"delete another driver's class": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			class := reflectedClass()
 			class.Provisioner = "ebs.csi.aws.com"
 			return r.DeleteOwned(ctx, class)
 		}, foreign: true},
-		"patch a virtual node's status": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error { return r.PatchNodeStatus(ctx, actor, node, node) }},
+		"patch a virtual node's status": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
+			return r.PatchNodeStatus(ctx, actor, node, node)
+		}},
 		"patch a foreign node's status": {write: func(ctx context.Context, _ *MemberWriter, r *HostWriter) error {
 			n := &corev1.Node{ObjectMeta: meta("n")}
 			return r.PatchNodeStatus(ctx, actor, n, n)

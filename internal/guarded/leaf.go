@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/guarded/precondition"
-	"github.com/xylem-io/xylem/internal/guarded/results"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -28,7 +26,7 @@ type MemberWriter struct {
 
 // NewMemberWriter creates the writer for one member. cluster is the registration's name.
 func NewMemberWriter(c client.Client, hostID, cluster string, guard Guard) *MemberWriter {
-	return &MemberWriter{writer: newWriter(c, cluster, results.MemberSide, guard), hostID: hostID}
+	return &MemberWriter{writer: newWriter(c, cluster, MemberSide, guard), hostID: hostID}
 }
 
 // CreateStamped creates a stamped object. It returns AlreadyExists unchanged, because only the next
@@ -51,7 +49,7 @@ func (l *MemberWriter) DryRunCreateStamped(ctx context.Context, by Actor, obj cl
 	if err := l.guard.CheckFenceHeld(); err != nil {
 		return err
 	}
-	return results.CountWrite(l.cluster, l.side, "try_create", obj, l.client.Create(ctx, obj, by.fieldOwner(), client.DryRunAll))
+	return CountWrite(l.cluster, l.side, "try_create", obj, l.client.Create(ctx, obj, by.fieldOwner(), client.DryRunAll))
 }
 
 // PatchStamped changes a stamped object from before to after. Use PatchLeafVolume to change a PV, and
@@ -80,7 +78,7 @@ func (l *MemberWriter) AddEphemeralContainers(ctx context.Context, by Actor, bef
 	}
 	const subresource = "ephemeralcontainers"
 	return l.sendPatch(ctx, "patch_"+subresource, before, after, func() error {
-		return l.client.SubResource(subresource).Patch(ctx, after, precondition.ConditionalPatch(before), by.fieldOwner())
+		return l.client.SubResource(subresource).Patch(ctx, after, ConditionalPatch(before), by.fieldOwner())
 	})
 }
 
@@ -112,7 +110,7 @@ func (l *MemberWriter) DeleteClaim(ctx context.Context, claim *corev1.Persistent
 	if err := l.checkDestructiveWrite(ctx, evidence, proof.DeleteClaim, claim); err != nil {
 		return err
 	}
-	return l.deleteObject(ctx, claim, precondition.IfUnchanged(claim))
+	return l.deleteObject(ctx, claim, IfUnchanged(claim))
 }
 
 // DestroyClaim deletes a stamped claim, and its volume if the volume has policy Delete, if the evidence
@@ -123,7 +121,7 @@ func (l *MemberWriter) DestroyClaim(ctx context.Context, claim *corev1.Persisten
 		return err
 	}
 	if _, unmirrored := evidence.(proof.UnmirroredVolume); unmirrored {
-		return l.deleteObject(ctx, claim, precondition.IfUnchanged(claim))
+		return l.deleteObject(ctx, claim, IfUnchanged(claim))
 	}
 	return l.deleteObject(ctx, claim)
 }
@@ -162,7 +160,7 @@ func (l *MemberWriter) RequestToken(ctx context.Context, by Actor, account *core
 	if err := l.guard.CheckFenceHeld(); err != nil {
 		return err
 	}
-	return results.CountWrite(l.cluster, l.side, "create_token", account, l.client.SubResource("token").Create(ctx, account, review, by.fieldOwner()))
+	return CountWrite(l.cluster, l.side, "create_token", account, l.client.SubResource("token").Create(ctx, account, review, by.fieldOwner()))
 }
 
 // checkDestructionAllowed is called immediately before a destructive write, so that it checks the host after the

@@ -8,8 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/guarded/precondition"
-	"github.com/xylem-io/xylem/internal/guarded/results"
 )
 
 // PatchNodeStatus changes the status of one of Xylem's virtual nodes from before to after.
@@ -20,8 +18,8 @@ func (r *HostWriter) PatchNodeStatus(ctx context.Context, by Actor, before, afte
 	if err := r.guard.CheckFenceHeld(); err != nil {
 		return err
 	}
-	err := r.client.Status().Patch(ctx, after, precondition.ConditionalPatch(before), by.fieldOwner())
-	return results.CountWrite(r.cluster, r.side, "patch_status", before, err)
+	err := r.client.Status().Patch(ctx, after, ConditionalPatch(before), by.fieldOwner())
+	return CountWrite(r.cluster, r.side, "patch_status", before, err)
 }
 
 // CreateNodeLease creates the Lease of a virtual node, which is its heartbeat.

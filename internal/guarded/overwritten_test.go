@@ -139,7 +139,9 @@ func TestRecentlyCreatedObjects(t *testing.T) {
 	}{
 		"a second creation": {sent: 1, refused: true},
 		"a creation after a creation with an unknown result": {err: apierrors.NewTimeoutError("the reply is lost", 1), sent: 2},
-		"re-created after Xylem deleted it":                  {between: func(r *HostWriter) error { return r.DeleteHostVolume(t.Context(), volumeOf(7), evidenceFor(volumeOf(7))) }, sent: 3},
+		"re-created after Xylem deleted it": {between: func(r *HostWriter) error {
+			return r.DeleteHostVolume(t.Context(), volumeOf(7), evidenceFor(volumeOf(7)))
+		}, sent: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &numbering{err: test.err}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // maxNoteBytes is the maximum length of an event's note in bytes. The API server rejects longer notes
@@ -24,5 +24,5 @@ func (c truncatingRecorder) Eventf(regarding, related runtime.Object, kind, reas
 	if object := reflect.ValueOf(related); object.Kind() == reflect.Pointer && object.IsNil() {
 		related = nil
 	}
-	c.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", sanitize.PlainText(fmt.Sprintf(note, args...), maxNoteBytes))
+	c.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", mirror.PlainText(fmt.Sprintf(note, args...), maxNoteBytes))
 }

@@ -19,11 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/guarded/pacing"
-	"github.com/xylem-io/xylem/internal/guarded/precondition"
-	"github.com/xylem-io/xylem/internal/guarded/results"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -34,16 +30,16 @@ import (
 type HostWriter struct {
 	writer
 	// statusBytes limits the bytes of written statuses.
-	statusBytes pacing.ByteRate
+	statusBytes ByteRate
 	// changeLimiter limits how often the member makes Xylem change host objects.
-	changeLimiter *pacing.ObjectRate
+	changeLimiter *ObjectRate
 }
 
 // NewHostWriter creates the writer for one member. cluster is the registration's name.
 func NewHostWriter(c client.Client, cluster string, guard Guard) *HostWriter {
-	w := newWriter(c, cluster, results.HostSide, guard)
-	w.concurrency = pacing.NewConcurrencyLimit()
-	return &HostWriter{writer: w, statusBytes: pacing.NewByteRate(), changeLimiter: pacing.NewChangeLimiter()}
+	w := newWriter(c, cluster, HostSide, guard)
+	w.concurrency = NewConcurrencyLimit()
+	return &HostWriter{writer: w, statusBytes: NewByteRate(), changeLimiter: NewChangeLimiter()}
 }
 
 // ApplyStatus applies an actor's part of the status of a user's Pod or claim. seen is the state on
@@ -143,7 +139,7 @@ func (r *HostWriter) DeleteHostVolume(ctx context.Context, volume *corev1.Persis
 	if err := checkHostVolumeEvidence(evidence, proof.DropVolume, volume); err != nil {
 		return err
 	}
-	return r.deleteObject(ctx, volume, precondition.IfUnchanged(volume))
+	return r.deleteObject(ctx, volume, IfUnchanged(volume))
 }
 
 // CopyEvidence is evidence for the removal of the record of one member's copy.
@@ -173,7 +169,7 @@ func checkHostVolumeEvidence(evidence proof.Evidence, action proof.Action, volum
 // the member causes such changes too often, Delay counts nothing and returns how long to wait. It
 // does not block, so the caller can handle other objects in the meantime.
 func (r *HostWriter) AllowOrDelayChange(seen client.Object) time.Duration {
-	return r.changeLimiter.Take(seen.GetUID(), clock.RealClock{}.Now())
+	return r.changeLimiter.TakeToken(seen.GetUID(), clock.RealClock{}.Now())
 }
 
 // AdjustCSIDriver sets preventPodSchedulingIfMissing and the rules for namespaces on one of Xylem's
@@ -229,7 +225,7 @@ func (r *HostWriter) DeleteOwned(ctx context.Context, obj client.Object) error {
 	if _, volume := obj.(*corev1.PersistentVolume); volume {
 		return fmt.Errorf("delete host PV %s without evidence: %w", obj.GetName(), proof.ErrUnproven)
 	}
-	return r.deleteObject(ctx, obj, precondition.IfUnchanged(obj))
+	return r.deleteObject(ctx, obj, IfUnchanged(obj))
 }
 
 func checkOwned(obj client.Object) error {
@@ -239,7 +235,7 @@ func checkOwned(obj client.Object) error {
 		}
 		return newForeignError(obj, "it is neither a member's volume nor a promise")
 	}
-	if class, ok := obj.(*storagev1.StorageClass); ok && (!hostclass.IsXylemClass(class) || !isReflectedClass(class)) {
+	if class, ok := obj.(*storagev1.StorageClass); ok && (!hostpv.IsXylemClass(class) || !isReflectedClass(class)) {
 		return newForeignError(obj, "it does not reflect a member's class")
 	}
 	if obj.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/proof"
 )
@@ -21,7 +20,7 @@ func (l *MemberWriter) DeleteSnapshot(ctx context.Context, leaf *snapshotv1.Volu
 	if err := l.checkDestructiveWrite(ctx, evidence, proof.DeleteSnapshot, leaf); err != nil {
 		return err
 	}
-	return l.deleteObject(ctx, leaf, precondition.IfUnchanged(leaf))
+	return l.deleteObject(ctx, leaf, IfUnchanged(leaf))
 }
 
 // DestroySnapshot deletes a stamped VolumeSnapshot, and its data unless its content is retained, if it is
@@ -30,7 +29,7 @@ func (l *MemberWriter) DestroySnapshot(ctx context.Context, leaf *snapshotv1.Vol
 	if err := l.checkDestructiveWrite(ctx, proof.DestructionEvidence(nobody, evidence), proof.DeleteSnapshot, leaf); err != nil {
 		return err
 	}
-	return l.deleteObject(ctx, leaf, precondition.IfUnchanged(leaf))
+	return l.deleteObject(ctx, leaf, IfUnchanged(leaf))
 }
 
 // SetContentPolicyDelete sets the deletion policy of a stamped content to Delete, if the evidence
@@ -50,7 +49,7 @@ func (l *MemberWriter) DestroyLeafContent(ctx context.Context, content *snapshot
 	if err := l.checkDestructiveWrite(ctx, proof.DestructionEvidence(nobody, evidence), proof.DeleteContent, content); err != nil {
 		return err
 	}
-	return l.deleteObject(ctx, content, precondition.IfUnchanged(content))
+	return l.deleteObject(ctx, content, IfUnchanged(content))
 }
 
 // PatchLeafContent changes a content in a member. The content must have this host's stamp, or belong to
@@ -125,6 +124,6 @@ func (r *HostWriter) PatchHostContentStatus(ctx context.Context, by Actor, befor
 	after := before.DeepCopy()
 	after.Status = status
 	return r.sendPatch(ctx, "patch_status", before, after, func() error {
-		return r.client.Status().Patch(ctx, after, precondition.ConditionalPatch(before), by.fieldOwner())
+		return r.client.Status().Patch(ctx, after, ConditionalPatch(before), by.fieldOwner())
 	})
 }

@@ -7,11 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/xylem-io/xylem/internal/guarded/overwritten"
-	"github.com/xylem-io/xylem/internal/guarded/pacing"
-	"github.com/xylem-io/xylem/internal/guarded/precondition"
-	"github.com/xylem-io/xylem/internal/guarded/results"
 )
 
 // writer implements the checked writes that both sides share.
@@ -19,15 +14,15 @@ type writer struct {
 	client  client.Client
 	guard   Guard
 	cluster string
-	side    results.ClusterSide
+	side    ClusterSide
 	// concurrency limits the number of concurrent writes. nil means no limit.
-	concurrency *pacing.ConcurrencyLimit
+	concurrency *ConcurrencyLimit
 	// recentWrites rejects writes whose preconditions cannot hold.
-	recentWrites overwritten.RecentWrites
+	recentWrites RecentWrites
 }
 
-func newWriter(c client.Client, cluster string, side results.ClusterSide, guard Guard) writer {
-	return writer{client: c, guard: guard, cluster: cluster, side: side, recentWrites: overwritten.NewRecentWrites(clock.RealClock{})}
+func newWriter(c client.Client, cluster string, side ClusterSide, guard Guard) writer {
+	return writer{client: c, guard: guard, cluster: cluster, side: side, recentWrites: NewRecentWrites(clock.RealClock{})}
 }
 
 // beginWrite waits until the write may begin, and then checks that it is allowed. Call the returned function when the write
@@ -47,7 +42,7 @@ func (w *writer) beginWrite(ctx context.Context) (func(), error) {
 // CheckNotOverwritten returns a conflict if this process has replaced the object's state, so that no write that depends on
 // the state can succeed. Call it before the live reads that prove such a write.
 func (w *writer) CheckNotOverwritten(obj client.Object) error {
-	return w.recentWrites.CheckNotReplaced(overwritten.WrittenPart{Object: obj.GetUID()}, obj)
+	return w.recentWrites.CheckNotReplaced(WrittenPart{Object: obj.GetUID()}, obj)
 }
 
 func (w *writer) createObject(ctx context.Context, by Actor, obj client.Object) error {
@@ -63,13 +58,13 @@ func (w *writer) createObject(ctx context.Context, by Actor, obj client.Object) 
 	if err == nil {
 		w.recentWrites.RecordCreation(obj)
 	}
-	return results.CountWrite(w.cluster, w.side, "create", obj, err)
+	return CountWrite(w.cluster, w.side, "create", obj, err)
 }
 
 // patchObject sends the difference between before and after. The API server applies it only if the object
 // still equals before.
 func (w *writer) patchObject(ctx context.Context, by Actor, before, after client.Object) error {
-	return w.sendPatch(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, precondition.ConditionalPatch(before), by.fieldOwner()) })
+	return w.sendPatch(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, ConditionalPatch(before), by.fieldOwner()) })
 }
 
 // sendPatch implements patch. send sends the request.
@@ -84,9 +79,9 @@ func (w *writer) sendPatch(ctx context.Context, verb string, before, after clien
 	}
 	uid, version := before.GetUID(), before.GetResourceVersion()
 	if err = send(); err == nil {
-		w.recentWrites.RecordWrite(overwritten.WrittenPart{Object: uid}, version, after.GetResourceVersion())
+		w.recentWrites.RecordWrite(WrittenPart{Object: uid}, version, after.GetResourceVersion())
 	}
-	return results.CountWrite(w.cluster, w.side, verb, before, err)
+	return CountWrite(w.cluster, w.side, verb, before, err)
 }
 
 // applyObjectStatus sends a server-side apply of a status. Without a UID, it could change another object
@@ -100,7 +95,7 @@ func (w *writer) applyObjectStatus(ctx context.Context, by Actor, seen client.Ob
 		return err
 	}
 	defer end()
-	applied := overwritten.WrittenPart{Object: status.GetUID(), Actor: string(by)}
+	applied := WrittenPart{Object: status.GetUID(), Actor: string(by)}
 	if err := w.recentWrites.CheckNotReplaced(applied, seen); err != nil {
 		return err
 	}
@@ -108,7 +103,7 @@ func (w *writer) applyObjectStatus(ctx context.Context, by Actor, seen client.Ob
 	if err == nil {
 		w.recentWrites.RecordWrite(applied, seen.GetResourceVersion(), status.GetResourceVersion())
 	}
-	return results.CountWrite(w.cluster, w.side, "apply_status", status, err)
+	return CountWrite(w.cluster, w.side, "apply_status", status, err)
 }
 
 func (w *writer) deleteObject(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
@@ -127,8 +122,8 @@ func (w *writer) deleteObject(ctx context.Context, obj client.Object, opts ...cl
 	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid}}, opts...)
 	err = w.client.Delete(ctx, obj, opts...)
 	if err == nil {
-		w.recentWrites.RecordWrite(overwritten.WrittenPart{Object: uid}, version, "")
+		w.recentWrites.RecordWrite(WrittenPart{Object: uid}, version, "")
 		w.recentWrites.RecordDeletion(obj)
 	}
-	return results.CountWrite(w.cluster, w.side, "delete", obj, err)
+	return CountWrite(w.cluster, w.side, "delete", obj, err)
 }

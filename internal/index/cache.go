@@ -25,7 +25,7 @@ type Cache struct {
 	cache.Cache
 	indexes map[indexID]fieldIndex
 
-	mu        sync.Mutex
+	mu              sync.Mutex
 	sharedInformers map[toolscache.SharedIndexInformer]*sharedInformer
 }
 
@@ -36,7 +36,7 @@ type indexID struct {
 
 type fieldIndex struct {
 	extract  client.IndexerFunc
-	setCount     uint64 // 0 if each key has its own set
+	setCount uint64 // 0 if each key has its own set
 	object   client.Object
 	informer toolscache.SharedIndexInformer
 }

@@ -7,4 +7,7 @@
 // An object from a cache belongs to the cache (ReadOnly): code that needs to change it changes a
 // copy. `make test` runs the manager with client-go's cache mutation detector, which terminates a
 // process that changes a cached object.
+//
+// Its part registered returns the registered members, their virtual nodes, and the connections and
+// capacity that they report, according to the objects in the host's cache.
 package index

@@ -17,7 +17,7 @@ import (
 // cache, the key is the member that an object concerns. In a member's cache, the only key is
 // leaves.
 const (
-	endingIndex = "xylem.ending"
+	endingIndex     = "xylem.ending"
 	endingLeavesKey = "leaves"
 )
 

@@ -42,7 +42,7 @@ type sharedInformer struct {
 	toolscache.SharedIndexInformer
 	registration toolscache.ResourceEventHandlerRegistration
 
-	mu    sync.RWMutex
+	mu       sync.RWMutex
 	handlers []*registeredHandler
 }
 
@@ -98,7 +98,9 @@ func (h *sharedInformer) OnUpdate(before, after any) {
 }
 
 // OnDelete implements toolscache.ResourceEventHandler.
-func (h *sharedInformer) OnDelete(obj any) { h.forEachHandler(func(r *registeredHandler) { r.OnDelete(obj) }) }
+func (h *sharedInformer) OnDelete(obj any) {
+	h.forEachHandler(func(r *registeredHandler) { r.OnDelete(obj) })
+}
 
 func (h *sharedInformer) forEachHandler(call func(*registeredHandler)) {
 	h.mu.RLock()

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -19,20 +18,20 @@ import (
 )
 
 const (
-	podsByClaim     = "xylem.pods-by-claim"
-	podsByReference = "xylem.pods-by-reference"
-	podsByNode      = "xylem.pods-by-node"
-	claimsByCluster   = "xylem.claims-by-place"
-	volumesByLeaf   = "xylem.volumes-by-leaf"
-	volumesByCluster  = "xylem.volumes-by-place"
-	volumesByCopyCluster = "xylem.volumes-by-copies"
-	volumesByClaim  = "xylem.volumes-by-claim"
-	importsByLeaf   = "xylem.imports-by-leaf"
-	importsByCluster  = "xylem.imports-by-place"
-	promisesByClaim = "xylem.promises-by-claim"
-	promisesByCluster = "xylem.promises-by-place"
+	podsByClaim            = "xylem.pods-by-claim"
+	podsByReference        = "xylem.pods-by-reference"
+	podsByNode             = "xylem.pods-by-node"
+	claimsByCluster        = "xylem.claims-by-place"
+	volumesByLeaf          = "xylem.volumes-by-leaf"
+	volumesByCluster       = "xylem.volumes-by-place"
+	volumesByCopyCluster   = "xylem.volumes-by-copies"
+	volumesByClaim         = "xylem.volumes-by-claim"
+	importsByLeaf          = "xylem.imports-by-leaf"
+	importsByCluster       = "xylem.imports-by-place"
+	promisesByClaim        = "xylem.promises-by-claim"
+	promisesByCluster      = "xylem.promises-by-place"
 	waitingClaimsByClass   = "xylem.waiting-claims-by-class"
-	unfilledClaimsBySource  = "xylem.waiting-claims-by-source"
+	unfilledClaimsBySource = "xylem.waiting-claims-by-source"
 
 	registrationsByCluster = "xylem.registrations-by-cluster"
 
@@ -76,13 +75,13 @@ func SetupHostIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 			return ""
 		})},
 		{&corev1.PersistentVolumeClaim{}, waitingClaimsByClass, indexByKeys(func(claim *corev1.PersistentVolumeClaim) []string {
-			if claim.Status.Phase == corev1.ClaimBound || hostclass.ClassNameOf(claim) == "" {
+			if claim.Status.Phase == corev1.ClaimBound || hostpv.ClassNameOf(claim) == "" {
 				return nil
 			}
-			if claim.Spec.VolumeName == "" && hostclass.IsClassNamedOnlyByAnnotation(claim) {
-				return []string{hostclass.ClassNameOf(claim), anyClass, annotatedClass}
+			if claim.Spec.VolumeName == "" && hostpv.IsClassNamedOnlyByAnnotation(claim) {
+				return []string{hostpv.ClassNameOf(claim), anyClass, annotatedClass}
 			}
-			return []string{hostclass.ClassNameOf(claim), anyClass}
+			return []string{hostpv.ClassNameOf(claim), anyClass}
 		})},
 		{&corev1.PersistentVolumeClaim{}, unfilledClaimsBySource, indexByKey(unfilledSourceKey)},
 		{&storagev1.CSIStorageCapacity{}, segmentsByClass, indexByKey(capacityClassOf)},

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	eventsByObject   = "xylem.events-by-object"
+	eventsByObject    = "xylem.events-by-object"
 	volumesByClaimUID = "xylem.volumes-by-claim-uid"
 	volumesByRootUID  = "xylem.volumes-by-root-uid"
-	copiesByVolume   = "xylem.copies-by-volume"
-	segmentsByClass  = "xylem.segments-by-class"
+	copiesByVolume    = "xylem.copies-by-volume"
+	segmentsByClass   = "xylem.segments-by-class"
 )
 
 // SetupMemberIndexes adds the indexes to a member's cache. Call it before the cache starts.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
@@ -18,11 +18,11 @@ import (
 // does: a snapshot-controller keeps the VolumeSnapshot, and a provisioner the claim that it clones. A
 // claim that is being deleted never gets a disk. waiting are the claims whose volume may still be created
 // from this source, or from any source in the namespace. r reads their promises.
-func ClaimsToFill(ctx context.Context, r client.Reader, waiting []corev1.PersistentVolumeClaim, source datasource.DataSource, uid types.UID) ([]corev1.PersistentVolumeClaim, error) {
+func ClaimsToFill(ctx context.Context, r client.Reader, waiting []corev1.PersistentVolumeClaim, source mirror.DataSource, uid types.UID) ([]corev1.PersistentVolumeClaim, error) {
 	var empty []corev1.PersistentVolumeClaim
 	for i := range waiting {
 		claim := &waiting[i]
-		record, recorded := datasource.DataSourceRecordOf(claim)
+		record, recorded := mirror.DataSourceRecordOf(claim)
 		if unfilledSourceKey(claim) != source.IndexKey() || !recorded || record.UID != uid || claim.DeletionTimestamp != nil || claim.Spec.VolumeName == "" {
 			continue
 		}

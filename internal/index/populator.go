@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // populatorListKind are the VolumePopulators of a cluster, by which populators declare the kinds that they
@@ -19,7 +19,7 @@ var populatorListKind = schema.GroupVersionKind{Group: "populator.storage.k8s.io
 
 // HasPopulator reports whether a populator of the host handles a kind of data source that no provisioner does.
 // The populator then binds the claim to the volume of another claim, so no member needs to create it.
-func HasPopulator(ctx context.Context, live client.Reader, source datasource.DataSource) (bool, error) {
+func HasPopulator(ctx context.Context, live client.Reader, source mirror.DataSource) (bool, error) {
 	if source.IsInOneMember() {
 		return false, nil
 	}

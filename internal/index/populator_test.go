@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // populatorsOf serves live lists of VolumePopulators.
@@ -44,7 +44,7 @@ func TestPopulated(t *testing.T) {
 		"the host does not respond":                    {live: populatorsOf{err: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := HasPopulator(t.Context(), tc.live, datasource.DataSource{Group: image.Group, Kind: image.Kind, Name: "disk"})
+			got, err := HasPopulator(t.Context(), tc.live, mirror.DataSource{Group: image.Group, Kind: image.Kind, Name: "disk"})
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v, want %t, %v", got, err, tc.want, tc.err)
 			}

@@ -18,7 +18,9 @@ const snapshotsByRootUID = "xylem.snapshots-by-root-uid"
 // SetupSnapshotIndexes adds the indexes to the cache of a member's snapshots. Call it before the cache
 // starts.
 func SetupSnapshotIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	root := func(obj client.Object) []string { return nonEmptyKeys(obj.GetAnnotations()[v1alpha1.AnnotationRootUID]) }
+	root := func(obj client.Object) []string {
+		return nonEmptyKeys(obj.GetAnnotations()[v1alpha1.AnnotationRootUID])
+	}
 	return addIndexFields(ctx, indexer, []indexField{
 		{&snapshotv1.VolumeSnapshot{}, snapshotsByRootUID, root},
 		{&snapshotv1.VolumeSnapshotContent{}, snapshotsByRootUID, root},

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -16,7 +16,7 @@ import (
 
 // unfilledSourceKey returns the data source of a claim whose volume may still be created from it.
 func unfilledSourceKey(claim *corev1.PersistentVolumeClaim) string {
-	source, has := datasource.DataSourceOf(claim)
+	source, has := mirror.DataSourceOf(claim)
 	if !has || claim.Spec.VolumeName != "" && !hostpv.IsPromiseName(claim.Spec.VolumeName) {
 		return ""
 	}
@@ -35,7 +35,7 @@ type ServesSnapshots func() (bool, error)
 // ReadDataSource reads the data source of a claim in the host. It returns nil if the claim has none. r may
 // bypass the cache. snapshots reports whether the host serves snapshots.
 func ReadDataSource(ctx context.Context, cache, r client.Reader, snapshots ServesSnapshots, claim *corev1.PersistentVolumeClaim) (*placement.CopySource, error) {
-	of, has := datasource.DataSourceOf(claim)
+	of, has := mirror.DataSourceOf(claim)
 	if !has {
 		return nil, nil //nolint:nilnil // absence is an answer, as with Find
 	}
@@ -48,7 +48,7 @@ func ReadDataSource(ctx context.Context, cache, r client.Reader, snapshots Serve
 		if s.Claim, err = FindObject[corev1.PersistentVolumeClaim](ctx, r, key); err != nil {
 			return s, err
 		}
-		if record, recorded := datasource.DataSourceRecordOf(claim); recorded && (s.Claim == nil || s.Claim.UID != record.UID) {
+		if record, recorded := mirror.DataSourceRecordOf(claim); recorded && (s.Claim == nil || s.Claim.UID != record.UID) {
 			s.Kept, err = findKeptVolume(ctx, cache, r, key, record.UID)
 			return s, err
 		}
@@ -96,7 +96,7 @@ func contentNameOf(of *snapshotv1.VolumeSnapshot) string {
 
 // UnfilledClaimsFromSnapshot returns the claims whose volume may still be created from the given VolumeSnapshot.
 func UnfilledClaimsFromSnapshot(ctx context.Context, r client.Reader, snapshot types.NamespacedName) ([]corev1.PersistentVolumeClaim, error) {
-	return UnfilledClaimsFrom(ctx, r, snapshot.Namespace, datasource.SnapshotDataSourceKey(snapshot.Name))
+	return UnfilledClaimsFrom(ctx, r, snapshot.Namespace, mirror.SnapshotDataSourceKey(snapshot.Name))
 }
 
 // SnapshotKeyOf returns the name of a VolumeSnapshot, or of a content's VolumeSnapshot.

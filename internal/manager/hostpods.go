@@ -24,7 +24,7 @@ import (
 // host's own nodes concerns Xylem only if it uses a claim, or if Xylem has written to it: a Pod never leaves
 // its node.
 type hostPods struct {
-	pods  *reduced.ListWatch
+	pods      *reduced.ListWatch
 	listAgain func() // lists all Pods again
 
 	mu sync.Mutex

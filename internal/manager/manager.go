@@ -34,11 +34,9 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/orphan"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/manager/leadership"
-	"github.com/xylem-io/xylem/internal/manager/options"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/budget"
-	"github.com/xylem-io/xylem/internal/member/hostrevision"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/reduced"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
@@ -53,7 +51,7 @@ const (
 
 // Run runs the manager for the host with the given client configuration, until the context
 // ends.
-func Run(ctx context.Context, config *rest.Config, o options.Options) error {
+func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := o.CompleteAndValidate(); err != nil {
 		return err
 	}
@@ -75,9 +73,9 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	me := newProcessIdentity()
 	var lock resourcelock.Interface
 	leads := func() error { return nil }
-	revision := hostrevision.NewRevisionMonitor(beats, o.ProbeInterval)
+	revision := fencing.NewRevisionMonitor(beats, o.ProbeInterval)
 	if o.LeaderElect {
-		lease, err := leadership.New(renewing, o.Namespace, LeaderElectionID, me, revision.RecordRestore)
+		lease, err := New(renewing, o.Namespace, LeaderElectionID, me, revision.RecordRestore)
 		if err != nil {
 			return err
 		}
@@ -107,8 +105,8 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 		LeaderElection:                      o.LeaderElect,
 		LeaderElectionID:                    LeaderElectionID, // the lock's name in metrics
 		LeaderElectionResourceLockInterface: lock,
-		LeaseDuration:                       ptr.To(leadership.LeaseDuration),
-		RenewDeadline:                       ptr.To(leadership.RenewDeadline),
+		LeaseDuration:                       ptr.To(LeaseDuration),
+		RenewDeadline:                       ptr.To(RenewDeadline),
 		LeaderElectionReleaseOnCancel:       true, // safe, because the process exits when Run returns
 	})
 	if err != nil {
@@ -147,7 +145,7 @@ func hostClientConfig(config *rest.Config) *rest.Config {
 	config.UserAgent = userAgent
 	config.QPS = -1 // the API server limits the rate (API Priority and Fairness)
 	config.DisableCompression = true
-	config.Timeout = leadership.CallTimeout
+	config.Timeout = CallTimeout
 	return config
 }
 
@@ -156,7 +154,7 @@ func hostClientConfig(config *rest.Config) *rest.Config {
 // behind the lists of all claims and volumes, and the process would lose its leadership.
 func dedicatedConnectionConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Dial = (&net.Dialer{Timeout: leadership.CallTimeout}).DialContext
+	config.Dial = (&net.Dialer{Timeout: CallTimeout}).DialContext
 	return config
 }
 
@@ -169,7 +167,7 @@ func configWithoutTimeout(config *rest.Config) *rest.Config {
 
 // newWatchClient returns a client for watches. It has no timeout, because a timeout would end watches and
 // the initial lists of large caches.
-func newWatchClient(config *rest.Config, revision *hostrevision.RevisionMonitor) (*http.Client, error) {
+func newWatchClient(config *rest.Config, revision *fencing.RevisionMonitor) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
 	config.Wrap(revision.WrapTransport)
@@ -236,7 +234,7 @@ func newProcessIdentity() string {
 // hostCacheOptions configures the host's cache. Of Secrets and CSIStorageCapacities, it contains only
 // those in the manager's namespace, of CSINodes, only those that Xylem created, and of Pods, those that
 // may concern it. The manager reads all others live.
-func hostCacheOptions(namespace string, watches *http.Client, revision *hostrevision.RevisionMonitor, pods *hostPods) cache.Options {
+func hostCacheOptions(namespace string, watches *http.Client, revision *fencing.RevisionMonitor, pods *hostPods) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	pods.pods.Reduce, pods.pods.OnSeen = pods.reducePod, revision.RecordRevision
 	return cache.Options{
@@ -275,7 +273,7 @@ func reduceHostNode(obj any) (any, error) {
 	return obj, nil
 }
 
-func metricsServerOptions(o options.Options) metricsserver.Options {
+func metricsServerOptions(o Options) metricsserver.Options {
 	server := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){disableHTTP2}}
 	if o.MetricsSecure {
 		server.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -292,8 +290,8 @@ func (w *wiring) newFleet(admit func(context.Context, fleet.Registration, member
 		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
 		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,
 		RecheckInterval: w.options.RecheckInterval, SyncTimeout: syncTimeout, CheckLeading: w.checkLeading, Revision: w.revision,
-		Limits: budget.MemoryLimits{ResponseBytes: w.options.AnswerLimit.Value(), CacheBytes: w.options.CacheLimit.Value()},
-		AdmitMember:  admit, SetupLink: w.addMemberControllers, Log: ctrl.Log.WithName("member"),
+		Limits:      budget.MemoryLimits{ResponseBytes: w.options.AnswerLimit.Value(), CacheBytes: w.options.CacheLimit.Value()},
+		AdmitMember: admit, SetupLink: w.addMemberControllers, Log: ctrl.Log.WithName("member"),
 	})
 }
 

@@ -17,9 +17,6 @@ import (
 
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/nodeapi"
-	"github.com/xylem-io/xylem/internal/nodeapi/auth"
-	"github.com/xylem-io/xylem/internal/nodeapi/servingcert"
-	"github.com/xylem-io/xylem/internal/nodeapi/stream"
 )
 
 // addNodeAPI adds the node API, and returns its port, or 0 if it is disabled.
@@ -32,7 +29,7 @@ func (w *wiring) addNodeAPI(members *fleet.Fleet) (int32, error) {
 	if err != nil {
 		return 0, err
 	}
-	authenticator, authorizer, run, err := auth.NewDelegatedAuth(w.nodeAPIConfig)
+	authenticator, authorizer, run, err := nodeapi.NewDelegatedAuth(w.nodeAPIConfig)
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +37,7 @@ func (w *wiring) addNodeAPI(members *fleet.Fleet) (int32, error) {
 		Address: w.options.NodeAPIAddress, HostID: w.host.id, Host: w.mgr.GetClient(), HostLive: w.live,
 		MemberState: members.MemberState, IsLeader: w.isLeader, LeaderName: w.leaderPodName,
 		Authenticator: authenticator, Authorizer: authorizer, RunAuthenticator: run, Certificate: certificate,
-		Limits:      stream.SessionLimits{Sessions: w.options.NodeAPISessions, MemberSessions: w.options.NodeAPIMemberSessions},
+		Limits:      nodeapi.SessionLimits{Sessions: w.options.NodeAPISessions, MemberSessions: w.options.NodeAPIMemberSessions},
 		IdleTimeout: w.options.NodeAPIIdle, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("node-api"),
 	})
 	if err := w.mgr.Add(w.nodeAPI); err != nil {
@@ -56,7 +53,7 @@ func (w *wiring) nodeAPICertificate() (func(*tls.ClientHelloInfo) (*tls.Certific
 		addresses = append(addresses, ip)
 	}
 	name, _, _ := strings.Cut(w.identity, "_")
-	own := &servingcert.SelfSignedCertificate{Name: name, Addresses: addresses, Clock: clock.RealClock{}}
+	own := &nodeapi.SelfSignedCertificate{Name: name, Addresses: addresses, Clock: clock.RealClock{}}
 	switch dir := w.options.NodeAPICertDir; {
 	case dir != "":
 		watcher, err := certwatcher.New(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
@@ -68,7 +65,7 @@ func (w *wiring) nodeAPICertificate() (func(*tls.ClientHelloInfo) (*tls.Certific
 		}
 		return watcher.GetCertificate, nil
 	case w.options.NodeAPIRequest:
-		requested, err := servingcert.NewRequestedCertificate(w.nodeAPIConfig, addresses, own)
+		requested, err := nodeapi.NewRequestedCertificate(w.nodeAPIConfig, addresses, own)
 		if err != nil {
 			return nil, err
 		}

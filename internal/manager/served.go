@@ -15,7 +15,7 @@ const (
 	// servedPollInterval is the interval at which served checks, and servedTimeout is how long it keeps
 	// checking. Liveness probes restart the manager only after a longer time.
 	servedPollInterval = time.Second
-	servedTimeout = 20 * time.Second
+	servedTimeout      = 20 * time.Second
 )
 
 // waitUntilServed waits until the host serves a kind, because its CRD may be applied together with the

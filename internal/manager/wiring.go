@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/account/exhausted"
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/controller/awaymember"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
@@ -45,14 +44,11 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 	"github.com/xylem-io/xylem/internal/controller/waitingpod"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/rejection"
-	"github.com/xylem-io/xylem/internal/manager/options"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
-	"github.com/xylem-io/xylem/internal/member/hostrevision"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/nodeapi"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/sharing"
@@ -64,32 +60,32 @@ const syncTimeout = 2 * time.Minute
 
 // wiring contains the controllers' dependencies.
 type wiring struct {
-	mgr      ctrl.Manager
-	client   client.Client // reads from the cache, and reports rejected writes
-	live     client.Client
-	heartbeatClient    client.Client // for the heartbeat, which runs on every replica
+	mgr             ctrl.Manager
+	client          client.Client // reads from the cache, and reports rejected writes
+	live            client.Client
+	heartbeatClient client.Client // for the heartbeat, which runs on every replica
 	checkLeading    func() error
-	revision *hostrevision.RevisionMonitor
-	host     hostIdentity
-	options  options.Options
-	router   *route.Router
-	identity string
-	orphans  *account.OrphanTracker
-	stuck    *account.StuckDeletions
-	mirrorTracker  *account.MirrorTracker
-	latency  *account.ProvisioningLatency
-	backlog  *backlog.Queue
-	classes  *reflection.MemberClasses
+	revision        *fencing.RevisionMonitor
+	host            hostIdentity
+	options         Options
+	router          *route.Router
+	identity        string
+	orphans         *account.OrphanTracker
+	stuck           *account.StuckDeletions
+	mirrorTracker   *account.MirrorTracker
+	latency         *account.ProvisioningLatency
+	backlog         *backlog.Queue
+	classes         *reflection.MemberClasses
 	// snapshots are the host's snapshots, if the host serves them.
-	snapshots *route.OptionalCache
-	clock     clock.Clock
-	nodeAPIConfig    *rest.Config // for the node API
-	nodeAPI   *nodeapi.Server
+	snapshots     *route.OptionalCache
+	clock         clock.Clock
+	nodeAPIConfig *rest.Config // for the node API
+	nodeAPI       *nodeapi.Server
 	// records stores what Xylem releases in members. add creates it.
-	records *hostrecord.HostRecords
+	records *fencing.HostRecords
 	// otherMembers returns the other members in the fleet. add sets it when it creates the fleet.
-	otherMembers      func(context.Context, mirror.Member) ([]placing.OtherMember, error)
-	inventories orphan.InventorySlots
+	otherMembers func(context.Context, mirror.Member) ([]proof.OtherMember, error)
+	inventories  orphan.InventorySlots
 }
 
 // newEventRecorder returns the recorder for events on host objects.
@@ -99,7 +95,7 @@ func (w *wiring) newEventRecorder() events.EventRecorder {
 
 // addHostControllers adds the host's controllers, and the fleet, which runs the members' controllers.
 func (w *wiring) addHostControllers() error {
-	w.client = rejection.NewHostReporter(w.mgr.GetClient(), w.newEventRecorder(), w.clock, rejection.UnansweredPatience(w.options.FenceDuration))
+	w.client = guarded.NewHostReporter(w.mgr.GetClient(), w.newEventRecorder(), w.clock, guarded.UnansweredPatience(w.options.FenceDuration))
 	if err := w.mgr.Add(w.revision); err != nil {
 		return fmt.Errorf("add the monitor of the host's revision: %w", err)
 	}
@@ -109,7 +105,7 @@ func (w *wiring) addHostControllers() error {
 	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.watchSnapshotsOnceServed)); err != nil {
 		return fmt.Errorf("add the check whether the host serves snapshots: %w", err)
 	}
-	w.records = &hostrecord.HostRecords{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
+	w.records = &fencing.HostRecords{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
 		Client: w.client, Live: w.live, Router: w.router, Recorder: w.newEventRecorder(), Records: w.records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Orphans: w.orphans, Stuck: w.stuck, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
@@ -164,7 +160,7 @@ func (w *wiring) addHostControllers() error {
 
 // addMemberControllers adds the controllers of one member to its link.
 func (w *wiring) addMemberControllers(_ context.Context, link *member.Link) error {
-	sizes, sharer := &exhausted.RejectedSizes{}, sharing.New(link)
+	sizes, sharer := &account.RejectedSizes{}, sharing.New(link)
 	volumes := observe.Options{Orphans: w.orphans, SchedulerNominates: w.options.SchedulerNominates(w.host.version), SilentAfter: w.options.SilentAfter, UnusedPromises: observe.NewUnusedPromises()}
 	for _, setup := range []func(*member.Link) error{
 		leafnamespace.SetupWithLink,

@@ -10,7 +10,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // maxRefusalBytes is the maximum length, in bytes, of a member's error text in a message.
@@ -26,7 +25,7 @@ func AttachmentsReadable(ctx context.Context, live client.Reader, registration s
 		return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return mirror.NewRefusal(v1alpha1.ReasonAttachmentsUnreadable, "member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member in the member, or apply config/member to it",
-			registration, sanitize.PlainText(err.Error(), maxRefusalBytes)), nil
+			registration, mirror.PlainText(err.Error(), maxRefusalBytes)), nil
 	}
 	return nil, fmt.Errorf("list VolumeAttachments: %w", err)
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/budget"
-	"github.com/xylem-io/xylem/internal/member/streams"
 )
 
 // CallTimeout bounds every call to a member except watches. A call also ends after a third of the
@@ -35,7 +34,7 @@ type Connection struct {
 	transports []*http.Transport
 	// unsignedTransport is the transport without a token. Bearer holds the token.
 	unsignedTransport http.RoundTripper
-	Bearer  *budget.TokenHolder
+	Bearer            *budget.TokenHolder
 	// Limiter limits how much memory of this process the member's responses take.
 	Limiter *budget.MemoryLimiter
 	// callClient has a timeout. Watches, which the caches use, has none.
@@ -47,7 +46,7 @@ type Connection struct {
 	// Metadata lists kinds that are not in the scheme.
 	Metadata metadata.Interface
 	// Streams opens log streams and connections to the member's Pods.
-	Streams *streams.StreamOpener
+	Streams *StreamOpener
 }
 
 // NewConnection creates the transport and the clients. It sends no request.
@@ -89,13 +88,13 @@ func NewConnection(config *rest.Config, userAgent string, scheme *runtime.Scheme
 	}
 	limiter := budget.NewMemoryLimiter(limits, scheme)
 	made := &Connection{
-		Limiter:    limiter,
-		Config:     config,
-		transports: transports,
-		unsignedTransport:    wrapped[0],
-		Bearer:     bearer,
-		callClient:      &http.Client{Transport: budget.ResponseTransport{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, Timeout: timeout, CheckRedirect: refuseRedirects},
-		Watches:    &http.Client{Transport: budget.ResponseTransport{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, CheckRedirect: refuseRedirects},
+		Limiter:           limiter,
+		Config:            config,
+		transports:        transports,
+		unsignedTransport: wrapped[0],
+		Bearer:            bearer,
+		callClient:        &http.Client{Transport: budget.ResponseTransport{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, Timeout: timeout, CheckRedirect: refuseRedirects},
+		Watches:           &http.Client{Transport: budget.ResponseTransport{Next: wrapped[0], Bearer: bearer, Limiter: limiter}, CheckRedirect: refuseRedirects},
 	}
 	if made.Live, err = client.New(config, client.Options{HTTPClient: made.callClient, Scheme: scheme, Mapper: NewRESTMapper()}); err != nil {
 		return nil, fmt.Errorf("create a client: %w", err)
@@ -110,7 +109,7 @@ func NewConnection(config *rest.Config, userAgent string, scheme *runtime.Scheme
 	if made.Metadata, err = metadata.NewForConfigAndClient(config, made.callClient); err != nil {
 		return nil, fmt.Errorf("create a metadata client: %w", err)
 	}
-	if made.Streams, err = streams.NewStreamOpener(config, tlsConfig, way, bearer, made.Live); err != nil {
+	if made.Streams, err = NewStreamOpener(config, tlsConfig, way, bearer, made.Live); err != nil {
 		return nil, err
 	}
 	return made, nil

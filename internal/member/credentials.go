@@ -18,10 +18,10 @@ import (
 
 // Credentials are the current credentials of a link.
 type Credentials struct {
-	Connection *Connection
-	MemberWriter       *guarded.MemberWriter
-	ClusterID  string
-	OnRenewal       func(*TokenRenewal)
+	Connection   *Connection
+	MemberWriter *guarded.MemberWriter
+	ClusterID    string
+	OnRenewal    func(*TokenRenewal)
 }
 
 // TokenRenewal is the state of a token renewal.

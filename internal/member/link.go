@@ -25,17 +25,12 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member/budget"
-	"github.com/xylem-io/xylem/internal/member/metrics"
-	"github.com/xylem-io/xylem/internal/member/restores"
-	"github.com/xylem-io/xylem/internal/member/streams"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/batch"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -90,14 +85,14 @@ type Link struct {
 	// HostWriter writes to the host on behalf of this member.
 	HostWriter *guarded.HostWriter
 	// Streams opens log streams and connections to the member's Pods.
-	Streams *streams.StreamOpener
+	Streams *StreamOpener
 	// Credentials are the link's current credentials.
 	Credentials *Credentials
 	// CheckNotSuspended returns an error if destruction is suspended.
 	CheckNotSuspended func() error
 	// RestoreTimes returns when the member and the host were last restored, according to this member and
 	// to all others. It sends no request.
-	RestoreTimes func() restores.RestoreTimes
+	RestoreTimes func() fencing.RestoreTimes
 	// CheckUnrestored proves, by a live read, that the member was not restored; see
 	// Fence.CheckMemberCurrent.
 	CheckUnrestored func(context.Context) error
@@ -105,16 +100,16 @@ type Link struct {
 	AnnotateFence func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error
 
 	// waitingClaims shares the live lists of Proof.
-	waitingClaims batch.SharedReads[string, []corev1.PersistentVolumeClaim]
+	waitingClaims proof.SharedReads[string, []corev1.PersistentVolumeClaim]
 	// recordedLeaves does the same for the host's PVs.
-	recordedLeaves batch.SharedReads[struct{}, map[string][]types.UID]
+	recordedLeaves proof.SharedReads[struct{}, map[string][]types.UID]
 
-	Limiter     *budget.MemoryLimiter
-	Log         logr.Logger
-	OnNodeSummary   func(NodeSummary)
-	controllers []controller.Controller
-	sources     [][]source.Source // in the order of controllers
-	Runnables   []func(context.Context) error
+	Limiter       *budget.MemoryLimiter
+	Log           logr.Logger
+	OnNodeSummary func(NodeSummary)
+	controllers   []controller.Controller
+	sources       [][]source.Source // in the order of controllers
+	Runnables     []func(context.Context) error
 }
 
 // Controllers returns the added controllers in order.
@@ -152,13 +147,13 @@ func (l *Link) PublishNodeSummary(facts NodeSummary) { l.OnNodeSummary(facts) }
 // once the member's caches are synced.
 func (l *Link) AddController(name string, workers int, r reconcile.Reconciler, sources ...source.Source) error {
 	c, err := controller.NewTypedUnmanaged(name, controller.Options{
-		Reconciler:              settling.WrapReconciler(r),
+		Reconciler:              guarded.WrapReconciler(r),
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      ptr.To(true), // each member has a controller with this name
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetryBackoff, l.RecheckInterval),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return urgency.NewQueue(workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
-				Name: name, MetricsProvider: metrics.QueueMetrics{Cluster: l.Registration},
+			return route.NewQueue(workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
+				Name: name, MetricsProvider: QueueMetrics{Cluster: l.Registration},
 			}), clock.RealClock{})
 		},
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
@@ -191,7 +186,7 @@ func (l *Link) AddRunnable(runnable func(context.Context) error) {
 // events that a predicate rejects, and unchanged objects after a relist.
 func (l *Link) LeafObjectSource(object client.Object, requests route.RequestsOfObject, only ...predicate.Predicate) source.Source {
 	only = append(only, route.ChangedPredicate())
-	return source.Kind(l.Cache, object, urgency.EnqueueHandler(requests), only...)
+	return source.Kind(l.Cache, object, route.EnqueueHandler(requests), only...)
 }
 
 // RootObjectSource returns a source of the host's events of one kind that concern this member. It
@@ -202,13 +197,13 @@ func (l *Link) RootObjectSource(object client.Object, requests route.RequestsOfO
 
 // LeafSnapshotSource is LeafObjectSource for snapshot kinds, once the member serves them.
 func (l *Link) LeafSnapshotSource(object client.Object, requests route.RequestsOfObject) source.Source {
-	return l.Snapshots.EventSource(object, urgency.EnqueueHandler(requests))
+	return l.Snapshots.EventSource(object, route.EnqueueHandler(requests))
 }
 
 // HostSnapshotSource returns a source of the host's events for snapshot kinds, once the host serves
 // them. It includes objects of all members.
 func (l *Link) HostSnapshotSource(object client.Object, requests route.RequestsOfObject) source.Source {
-	return l.HostSnapshots.EventSource(object, urgency.EnqueueHandler(requests))
+	return l.HostSnapshots.EventSource(object, route.EnqueueHandler(requests))
 }
 
 // LeafSnapshotCache returns the cache of the member's snapshots, or nil if the member does not serve
@@ -222,7 +217,7 @@ func (l *Link) LeafSnapshotCache() client.Reader {
 
 // LeafAttachmentSource is LeafObjectSource for VolumeAttachments, once Xylem may read them.
 func (l *Link) LeafAttachmentSource(object client.Object, requests route.RequestsOfObject, only ...predicate.Predicate) source.Source {
-	return l.Attachments.EventSource(object, urgency.EnqueueHandler(requests), only...)
+	return l.Attachments.EventSource(object, route.EnqueueHandler(requests), only...)
 }
 
 // LeafAttachmentCache returns the cache of the member's VolumeAttachments, or nil if Xylem may not read
@@ -258,9 +253,9 @@ func RequestOfSameKey(_ context.Context, obj client.Object) []reconcile.Request 
 }
 
 // LastRestoreTimes returns when the member and the host were last restored.
-func (l *Link) LastRestoreTimes() restores.RestoreTimes {
+func (l *Link) LastRestoreTimes() fencing.RestoreTimes {
 	if l.RestoreTimes == nil {
-		return restores.RestoreTimes{} // unset in controller tests
+		return fencing.RestoreTimes{} // unset in controller tests
 	}
 	return l.RestoreTimes()
 }
@@ -270,7 +265,9 @@ func (l *Link) LastRestoreTimes() restores.RestoreTimes {
 func (l *Link) NewProver() proof.Prover {
 	p := proof.Prover{
 		Member: l.Member, Host: l.Host, HostLive: l.HostLive, Cache: l.Cache, Live: l.Live,
-		Clock: clock.RealClock{}, MayBeRestored: func(leaf metav1.Object) bool { return mirror.IsLeafCreatedByOthers(leaf) || l.LastRestoreTimes().MayBeFromBackup(leaf) }, MayLackRoot: l.LastRestoreTimes().MayLackRoot,
+		Clock: clock.RealClock{}, MayBeRestored: func(leaf metav1.Object) bool {
+			return mirror.IsLeafCreatedByOthers(leaf) || l.LastRestoreTimes().MayBeFromBackup(leaf)
+		}, MayLackRoot: l.LastRestoreTimes().MayLackRoot,
 		CheckUnrestored: l.CheckUnrestored, WaitingClaims: &l.waitingClaims, RecordedLeaves: &l.recordedLeaves,
 	}
 	if p.CheckUnrestored == nil {

@@ -21,7 +21,9 @@ type OptionalCache struct {
 }
 
 // NewOptionalCache returns an Optional whose state is unknown.
-func NewOptionalCache() *OptionalCache { return &OptionalCache{OptionalCache: route.NewOptionalCache()} }
+func NewOptionalCache() *OptionalCache {
+	return &OptionalCache{OptionalCache: route.NewOptionalCache()}
+}
 
 // ReadProblem returns why the kinds cannot be read. known is false until the first attempt has
 // ended.
@@ -52,4 +54,6 @@ func (o *OptionalCache) StartServing(c cache.Cache) {
 }
 
 // ProblemChangeSource returns a source that enqueues the requests whenever the problem changes.
-func (o *OptionalCache) ProblemChangeSource(requests route.RequestsByName) source.Source { return o.changes.RequestsSource(requests) }
+func (o *OptionalCache) ProblemChangeSource(requests route.RequestsByName) source.Source {
+	return o.changes.RequestsSource(requests)
+}

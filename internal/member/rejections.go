@@ -16,8 +16,8 @@ type NamespaceRejections struct {
 	mu sync.Mutex
 	// byNamespace has an entry for each namespace that was tried and still exists in a cluster. It is nil if
 	// the member does not reject the namespace.
-	byNamespace     map[string]*mirror.Refusal
-	changes route.Trigger
+	byNamespace map[string]*mirror.Refusal
+	changes     route.Trigger
 }
 
 // RejectionOf returns why the member rejects the creation of a namespace, or nil.

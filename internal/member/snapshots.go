@@ -10,7 +10,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // snapshotLists are the kinds that the member must serve.
@@ -31,7 +30,7 @@ func SnapshotsServed(ctx context.Context, live client.Reader, who string) (*mirr
 		case apierrors.IsNotFound(err):
 			return mirror.NewRefusal(v1alpha1.ReasonSnapshotsUnsupported, "%s does not serve snapshot.storage.k8s.io/v1. In that cluster, install the VolumeSnapshot CustomResourceDefinitions, the snapshot-controller, and the csi-snapshotter of its driver", who), nil
 		case apierrors.IsForbidden(err):
-			return mirror.NewRefusal(v1alpha1.ReasonSnapshotsUnsupported, "%s does not let Xylem list %s.snapshot.storage.k8s.io: %s. In that cluster, grant the permissions from config/member, or upgrade the chart xylem-member", who, resource, sanitize.PlainText(err.Error(), 500)), nil
+			return mirror.NewRefusal(v1alpha1.ReasonSnapshotsUnsupported, "%s does not let Xylem list %s.snapshot.storage.k8s.io: %s. In that cluster, grant the permissions from config/member, or upgrade the chart xylem-member", who, resource, mirror.PlainText(err.Error(), 500)), nil
 		default:
 			return nil, fmt.Errorf("list %s: %w", resource, err)
 		}

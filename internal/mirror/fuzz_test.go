@@ -12,7 +12,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
@@ -178,7 +177,7 @@ func FuzzTranslateClaim(f *testing.F) {
 		} else if refused {
 			return
 		}
-		if !datasource.SameDataSource(root, leaf) {
+		if !mirror.SameDataSource(root, leaf) {
 			t.Errorf("the leaf claim has another data source")
 		}
 		twice := leaf.DeepCopy()

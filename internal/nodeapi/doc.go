@@ -32,4 +32,45 @@
 //
 // Every replica serves the API. Only the leader has Links, so the other replicas respond with 503
 // and name the leader.
+//
+// Its part auth authenticates and authorizes requests as a kubelet does: with a client
+// certificate signed by the CA that the host publishes, or a bearer token (TokenReview), and
+// then with the caller's permissions on the node's subresources (SubjectAccessReview). It rejects
+// anonymous requests.
+//
+// Its part call parses the kubelet paths and queries that the host's API server sends, and
+// translates them for the member's API. It rejects all names that Kubernetes does not allow.
+//
+// Its part failure builds the error responses to requests that do not get a stream: an HTTP status
+// and one line, in the format that the host's API server forwards and kubectl prints.
+//
+// Its part lookup finds the leaf Pod for a request and the link to its member. The caller must have
+// permission for the Pod's node, which must be a virtual node. The leaf must have the root's stamp
+// and the UID that root_pod recorded, in a namespace that belongs to this host (I4, I8). Root and
+// leaf are read live.
+//
+// Its part servingcert provides the serving certificates: a self-signed one, kept in memory
+// and rotated, or one requested from the signer kubernetes.io/kubelet-serving.
+// (controller-runtime's certwatcher reads an admin's own certificate.)
+//
+// Its part stream proxies requests to a member's API server with apimachinery's UpgradeAwareHandler.
+// No code decodes or buffers a stream. The stream ends when the Pod, the Link or the client's
+// connection ends, or after an idle timeout. The number of sessions is limited for each member and
+// in total (I7), and each namespace gets a share of both.
+//
+// Its part usage reports the CPU and memory usage of the Pods on a virtual node to metrics-server,
+// as a kubelet does at /metrics/resource.
+//
+// A kubelet reports CPU seconds as a counter, but the member's metrics MetricsAPI (metrics.k8s.io) reports
+// a rate. A Meter therefore multiplies each rate by the time since the previous sample and adds the
+// product to a counter. metrics-server computes the same rate from two such counters. A counter
+// begins with its first sample and reports the sample's time as the container's start time. When
+// another replica begins to count, metrics-server assumes that the containers restarted, and
+// reports no usage for one interval.
+//
+// A Meter counts only leaves that Xylem pushed and whose UID is recorded on the root (I8), only the
+// root's containers, and only samples taken after the leaf was created. It discards the rest of the
+// member's response, regardless of its size.
+//
+// Its part nodeapitest contains fixtures for the tests of package nodeapi and its subpackages.
 package nodeapi

@@ -25,8 +25,8 @@ type limitedListener struct {
 
 	mu      sync.Mutex
 	total   int
-	unknown []*acceptedConnection    // oldest first
-	peers   map[string]int // number of unknown connections by address
+	unknown []*acceptedConnection // oldest first
+	peers   map[string]int        // number of unknown connections by address
 }
 
 func limitConnections(l net.Listener, sessions int) *limitedListener {
@@ -55,9 +55,9 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 // connection was closed: on refused requests from one address, on unknown connections, or on all
 // connections.
 const (
-	limitPerPeer    = "peer"
+	limitPerPeer = "peer"
 	limitUnknown = "unknown"
-	limitTotal     = "all"
+	limitTotal   = "all"
 )
 
 // admitConnection admits a connection. If a limit was reached, it also returns the limit and the connection to
@@ -102,7 +102,7 @@ type acceptedConnection struct {
 	net.Conn
 	listener *limitedListener
 	peer     string
-	released     bool // no longer counts; protected by listener.mu
+	released bool // no longer counts; protected by listener.mu
 }
 
 // stopCountingUnknown stops counting the connection as unknown. The caller must hold the listener's lock.

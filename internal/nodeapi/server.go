@@ -21,11 +21,6 @@ import (
 
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/nodeapi/auth"
-	"github.com/xylem-io/xylem/internal/nodeapi/call"
-	"github.com/xylem-io/xylem/internal/nodeapi/failure"
-	"github.com/xylem-io/xylem/internal/nodeapi/lookup"
-	"github.com/xylem-io/xylem/internal/nodeapi/stream"
 )
 
 const (
@@ -52,7 +47,7 @@ type Options struct {
 	// MemberState returns the state of a registration's member, or false if this process has none.
 	MemberState func(registration string) (fleet.State, bool)
 	// IsLeader reports whether this replica is the leader. Leader returns the leader's name.
-	IsLeader  func() bool
+	IsLeader   func() bool
 	LeaderName func(context.Context) (string, error)
 	// Authenticator and Authorizer check requests.
 	Authenticator authenticator.Request
@@ -63,7 +58,7 @@ type Options struct {
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Limits bounds the number of sessions. A session that transfers no data for IdleTimeout
 	// ends.
-	Limits      stream.SessionLimits
+	Limits      SessionLimits
 	IdleTimeout time.Duration
 	Clock       clock.WithDelayedExecution
 	Log         logr.Logger
@@ -72,19 +67,19 @@ type Options struct {
 // Server serves the kubelet API. Add it to the manager as a Runnable.
 type Server struct {
 	Options
-	guard    auth.Guard
+	guard    Guard
 	refusals *refusalCounter
-	finder   lookup.Finder
-	sessions stream.Sessions
+	finder   Finder
+	sessions Sessions
 }
 
 // New returns a Server. Start serves the API.
 func New(o Options) *Server {
 	s := &Server{
-		Options: o, sessions: stream.Sessions{Limits: o.Limits}, refusals: newRefusalCounter(o.Clock),
-		guard: auth.Guard{Authenticator: o.Authenticator, Authorizer: o.Authorizer, Log: o.Log},
+		Options: o, sessions: Sessions{Limits: o.Limits}, refusals: newRefusalCounter(o.Clock),
+		guard: Guard{Authenticator: o.Authenticator, Authorizer: o.Authorizer, Log: o.Log},
 	}
-	s.finder = lookup.Finder{
+	s.finder = Finder{
 		HostID: o.HostID, Host: o.Host, HostLive: o.HostLive, MemberState: o.MemberState, IsLeader: o.IsLeader, LeaderName: o.LeaderName, CheckNodeAccess: s.guard.CheckNodeAccess,
 	}
 	return s
@@ -93,15 +88,15 @@ func New(o Options) *Server {
 // SetupWithLink makes a member's Pods reachable until its link ends.
 func (s *Server) SetupWithLink(link *member.Link) error {
 	link.AddRunnable(func(ctx context.Context) error {
-		s.serveMember(ctx, &lookup.Upstream{Member: link.Member, Live: link.Live, Streams: link.Streams, Cache: link.Cache})
+		s.serveMember(ctx, &Upstream{Member: link.Member, Live: link.Live, Streams: link.Streams, Cache: link.Cache})
 		return nil
 	})
 	return nil
 }
 
-func (s *Server) serveMember(ctx context.Context, up *lookup.Upstream) {
+func (s *Server) serveMember(ctx context.Context, up *Upstream) {
 	s.finder.Links.ServeMember(ctx, up)
-	stream.ForgetMemberMetrics(up.Registration)
+	ForgetMemberMetrics(up.Registration)
 }
 
 // NeedLeaderElection returns false. A Node gets a new leader's address only after the election.
@@ -165,7 +160,7 @@ func (s *Server) handleRequest(w http.ResponseWriter, r *http.Request) {
 	if connection != nil {
 		below = connection
 	}
-	session, r := stream.BeginSession(r, s.IdleTimeout, s.Clock, below)
+	session, r := BeginSession(r, s.IdleTimeout, s.Clock, below)
 	defer session.EndSession()
 	v := &guardedResponse{ResponseWriter: w, connection: connection, budget: s.refusals.budgetOfRequest(r)}
 	answer := session.WrapWriter(v)
@@ -189,7 +184,7 @@ func (s *Server) handleRequest(w http.ResponseWriter, r *http.Request) {
 		s.serveResourceMetrics(session, v, answer, r, who)
 		return
 	}
-	c, failed := call.ParseCall(r)
+	c, failed := ParseCall(r)
 	if failed == nil {
 		s.serveCall(session, v, answer, r, who, c)
 		return
@@ -199,9 +194,9 @@ func (s *Server) handleRequest(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveCall serves a parsed call.
-func (s *Server) serveCall(session *stream.Session, v *guardedResponse, w *stream.Writer, r *http.Request, who user.Info, c call.Call) {
+func (s *Server) serveCall(session *Session, v *guardedResponse, w *Writer, r *http.Request, who user.Info, c Call) {
 	started := s.Clock.Now()
-	var t lookup.Target
+	var t Target
 	// Defer Leave, because an aborted stream panics with http.ErrAbortHandler.
 	defer func() {
 		if t.Upstream != nil {
@@ -223,7 +218,7 @@ func (s *Server) serveCall(session *stream.Session, v *guardedResponse, w *strea
 
 // auditCall logs who performed which operation, where and for how long. It does not log arguments or
 // data.
-func (s *Server) auditCall(session *stream.Session, who user.Info, c call.Call, t lookup.Target, started time.Time) {
+func (s *Server) auditCall(session *Session, who user.Info, c Call, t Target, started time.Time) {
 	requestsTotal.WithLabelValues(c.Subresource, strconv.Itoa(session.StatusCode())).Inc()
 	s.Log.Info("audit", "user", who.GetName(), "verb", c.Subresource, "namespace", c.Pod.Namespace, "pod", c.Pod.Name,
 		"container", c.Container, "node", t.Node, "cluster", t.Registration, "code", session.StatusCode(),
@@ -232,10 +227,10 @@ func (s *Server) auditCall(session *stream.Session, who user.Info, c call.Call, 
 
 // serveHealth serves /healthz to callers that are authorized for it, as on a kubelet.
 func (s *Server) serveHealth(v *guardedResponse, w http.ResponseWriter, r *http.Request, who user.Info) {
-	failed := failure.ErrUnauthorized
+	failed := ErrUnauthorized
 	if r.Method == http.MethodGet {
 		for _, subresource := range []string{"healthz", "proxy"} {
-			if failed = s.guard.CheckNodeAccess(r.Context(), who, "get", subresource, "", failure.ErrUnauthorized); failed == nil {
+			if failed = s.guard.CheckNodeAccess(r.Context(), who, "get", subresource, "", ErrUnauthorized); failed == nil {
 				break
 			}
 		}

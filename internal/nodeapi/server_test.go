@@ -34,20 +34,10 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
-	"github.com/xylem-io/xylem/internal/member/streams"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/nodeapi/failure"
-	"github.com/xylem-io/xylem/internal/nodeapi/lookup"
-	"github.com/xylem-io/xylem/internal/nodeapi/nodeapitest"
-	"github.com/xylem-io/xylem/internal/nodeapi/servingcert"
-	"github.com/xylem-io/xylem/internal/nodeapi/stream"
-	"github.com/xylem-io/xylem/internal/nodeapi/usage"
 )
-
-const hostID = nodeapitest.HostID
-
-var pods = nodeapitest.RootAndLeafPods
 
 const memberToken = "member-secret-token"
 
@@ -112,13 +102,15 @@ func (a *api) URLForPath(path ...string) *url.URL {
 
 func (a *api) RequestTransport() http.RoundTripper { return a.server.Client().Transport }
 
-func (a *api) UpgradeTransport(around func(streams.DialFunc) streams.DialFunc) proxy.UpgradeRequestRoundTripper {
+func (a *api) UpgradeTransport(around func(member.DialFunc) member.DialFunc) proxy.UpgradeRequestRoundTripper {
 	transport := a.server.Client().Transport.(*http.Transport).Clone()
 	transport.DialContext = around(new(net.Dialer).DialContext)
 	return proxy.NewUpgradeRequestRoundTripper(transport, proxy.MirrorRequest)
 }
 
-func (a *api) HasPermission(context.Context, string, string, string) (bool, error) { return a.allowed, a.may }
+func (a *api) HasPermission(context.Context, string, string, string) (bool, error) {
+	return a.allowed, a.may
+}
 
 func (a *api) CurrentToken() string { return memberToken }
 
@@ -153,14 +145,14 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 		nodes: map[string]*corev1.Node{"kosmos-one": virtual, "host-node": {}},
 	}
 	w.member = &api{server: memberServer(t, memberAPI), allowed: true}
-	own := &servingcert.SelfSignedCertificate{Name: "manager-0", Clock: clock.RealClock{}}
+	own := &SelfSignedCertificate{Name: "manager-0", Clock: clock.RealClock{}}
 	o := Options{
 		HostID: hostID, Host: host, HostLive: host, IsLeader: func() bool { return true },
-		LeaderName:        func(context.Context) (string, error) { return "manager-1", nil },
-		MemberState:         func(string) (fleet.State, bool) { return fleet.State{}, false },
+		LeaderName:    func(context.Context) (string, error) { return "manager-1", nil },
+		MemberState:   func(string) (fleet.State, bool) { return fleet.State{}, false },
 		Authenticator: authenticator.RequestFunc(authenticate),
 		Authorizer:    authorizer.AuthorizerFunc(authorize),
-		Certificate:   own.GetCertificate, Limits: stream.SessionLimits{Sessions: 8, MemberSessions: 4}, IdleTimeout: time.Minute, Clock: clock.RealClock{},
+		Certificate:   own.GetCertificate, Limits: SessionLimits{Sessions: 8, MemberSessions: 4}, IdleTimeout: time.Minute, Clock: clock.RealClock{},
 		Log: funcr.New(func(prefix, args string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -181,7 +173,7 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 	go func() { done <- w.serveListener(ctx, tcp) }()
 	linkCtx, unlink := context.WithCancel(ctx)
 	unlinked := make(chan struct{})
-	up := &lookup.Upstream{
+	up := &Upstream{
 		Member: mirror.Member{Registration: "one", NodeName: "kosmos-one", HostID: hostID}, Streams: w.member,
 		Live:  objects{pods: map[string]*corev1.Pod{"shop/web-0": leaf}, namespaces: map[string]*corev1.Namespace{"shop": namespace}},
 		Cache: objects{pods: map[string]*corev1.Pod{"shop/web-0": leaf}},
@@ -213,7 +205,7 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 // key of package httptest.
 func memberServer(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	own := &servingcert.SelfSignedCertificate{Name: "member", Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Clock: clock.RealClock{}}
+	own := &SelfSignedCertificate{Name: "member", Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Clock: clock.RealClock{}}
 	certificate, err := own.GetCertificate(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -500,7 +492,7 @@ func TestRefused(t *testing.T) {
 			if code != tc.code {
 				t.Errorf("%d %q, want %d", code, content, tc.code)
 			}
-			if code == http.StatusForbidden && content != failure.ErrUnauthorized.MessageLine() {
+			if code == http.StatusForbidden && content != ErrUnauthorized.MessageLine() {
 				t.Errorf("the response reveals too much: %q", content)
 			}
 			if strings.ContainsAny(content, "\n\r") {
@@ -677,13 +669,13 @@ func TestMetricsDoNotNeedSessions(t *testing.T) {
 		reading <- struct{}{}
 		<-answer
 		_, _ = io.WriteString(w, `{"items":[]}`)
-	}, func(o *Options, _ *api, _ *objects) { o.Limits = stream.SessionLimits{Sessions: 1, MemberSessions: 1} })
+	}, func(o *Options, _ *api, _ *objects) { o.Limits = SessionLimits{Sessions: 1, MemberSessions: 1} })
 	release, failed := w.sessions.OpenSession("one", "shop")
 	if failed != nil {
 		t.Fatal(failed)
 	}
 	defer release()
-	const running = usage.UsageReadLimit
+	const running = UsageReadLimit
 	done := make(chan int, running)
 	for range running {
 		go func() {
@@ -750,7 +742,7 @@ func TestThousandStreams(t *testing.T) {
 		streams = 100
 	}
 	w := begin(t, echo, func(o *Options, _ *api, _ *objects) {
-		o.Limits = stream.SessionLimits{Sessions: 2 * streams, MemberSessions: 2 * streams} // all are in one namespace
+		o.Limits = SessionLimits{Sessions: 2 * streams, MemberSessions: 2 * streams} // all are in one namespace
 	})
 	measure := func() (goroutines int, heap uint64) {
 		var m runtime.MemStats

@@ -10,8 +10,6 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
-
-	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
 const (
@@ -27,7 +25,7 @@ const (
 )
 
 // errTooManyRefusals does not reveal whether the request's token is valid.
-var errTooManyRefusals = &failure.Failure{
+var errTooManyRefusals = &Failure{
 	Code: http.StatusTooManyRequests, Exact: true,
 	Message: "too many requests from this address had an invalid token or lacked permission, so the manager does not check its tokens for now. Try again in a minute",
 }
@@ -38,7 +36,7 @@ type refusalCounter struct {
 	clock clock.PassiveClock
 	delay time.Duration
 
-	mu sync.Mutex
+	mu        sync.Mutex
 	byAddress *lru.Cache
 }
 

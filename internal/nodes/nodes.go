@@ -113,7 +113,9 @@ func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCo
 }
 
 // FindReadyCondition returns a Node's Ready condition, or nil.
-func FindReadyCondition(node *corev1.Node) *corev1.NodeCondition { return FindCondition(node, corev1.NodeReady) }
+func FindReadyCondition(node *corev1.Node) *corev1.NodeCondition {
+	return FindCondition(node, corev1.NodeReady)
+}
 
 // IsReady reports whether a Node is Ready.
 func IsReady(node *corev1.Node) bool {
@@ -128,7 +130,9 @@ func IsUsable(node *corev1.Node) bool {
 
 // taintRepelsPods reports whether a taint keeps ordinary Pods off a node, as on a control plane node. Such a
 // node provides no capacity for the host's Pods.
-func taintRepelsPods(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
+func taintRepelsPods(taint corev1.Taint) bool {
+	return taint.Effect != corev1.TaintEffectPreferNoSchedule
+}
 
 // FindCondition returns a Node's condition of the given type, or nil.
 func FindCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // maxDriverNameLength is the maximum length in bytes of a driver's name, which the member controls.
@@ -42,7 +41,7 @@ func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 			mapped, m.Registration, rule, m.Registration)
 	case a.Driver != a.Class.DriverName:
 		return mirror.NewRefusal(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
-			mapped, m.Registration, rule, sanitize.PlainText(a.Class.DriverName, maxDriverNameLength), sanitize.PlainText(a.Driver, maxDriverNameLength), m.Registration)
+			mapped, m.Registration, rule, mirror.PlainText(a.Class.DriverName, maxDriverNameLength), mirror.PlainText(a.Driver, maxDriverNameLength), m.Registration)
 	}
 	return nil
 }

@@ -12,8 +12,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
@@ -22,7 +20,7 @@ const maxSnapshotErrorLength = 500
 
 // locateSnapshot finds the member that has a ready snapshot.
 func (s *CopySource) locateSnapshot(claim *corev1.PersistentVolumeClaim) CopyLocation {
-	record, recorded := datasource.DataSourceRecordOf(claim)
+	record, recorded := mirror.DataSourceRecordOf(claim)
 	switch from := s.Snapshot; {
 	case s.Unserved:
 		return CopyLocation{Refusal: mirror.NewRefusal(v1alpha1.ReasonSourceNotReady,
@@ -71,8 +69,8 @@ func (s *CopySource) locateContent(claim *corev1.PersistentVolumeClaim) CopyLoca
 		return CopyLocation{Refusal: mismatch}
 	}
 	return CopyLocation{
-		DataSourceRecord:       datasource.DataSourceRecord{ClusterID: mirrorsnapshot.ContentPlacedIn(content), UID: from.UID},
-		LeafSnapshot: has.Snapshot, LeafContent: has.Content, LeafHandle: has.Handle,
+		DataSourceRecord: mirror.DataSourceRecord{ClusterID: mirrorsnapshot.ContentPlacedIn(content), UID: from.UID},
+		LeafSnapshot:     has.Snapshot, LeafContent: has.Content, LeafHandle: has.Handle,
 	}
 }
 
@@ -104,7 +102,7 @@ func (s *CopySource) snapshotNotReady(failed *snapshotv1.VolumeSnapshotError) Co
 	if failed == nil || failed.Message == nil {
 		return s.notReadyLocation("is not ready to use. `kubectl describe volumesnapshot %s` shows why", s.Of.Name)
 	}
-	return s.notReadyLocation("is not ready to use (%s)", strings.TrimSpace(sanitize.PlainText(*failed.Message, maxSnapshotErrorLength)))
+	return s.notReadyLocation("is not ready to use (%s)", strings.TrimSpace(mirror.PlainText(*failed.Message, maxSnapshotErrorLength)))
 }
 
 func snapshotStatusError(status *snapshotv1.VolumeSnapshotStatus) *snapshotv1.VolumeSnapshotError {

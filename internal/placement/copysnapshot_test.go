@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
@@ -21,7 +21,7 @@ import (
 // source.
 func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *CopySource)) (*corev1.PersistentVolumeClaim, *CopySource) {
 	claim, _ := copyOf()
-	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "golden"}
+	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(mirror.SnapshotGroup), Kind: mirror.SnapshotKind, Name: "golden"}
 	s := &CopySource{
 		Snapshot: &snapshotv1.VolumeSnapshot{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "snap-1"},
@@ -39,7 +39,7 @@ func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *CopySource)) (*cor
 			Status: &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), RestoreSize: ptr.To[int64](2 << 30)},
 		},
 	}
-	s.Of, _ = datasource.DataSourceOf(claim)
+	s.Of, _ = mirror.DataSourceOf(claim)
 	for _, c := range change {
 		c(claim, s)
 	}
@@ -65,7 +65,7 @@ func TestLocateSnapshot(t *testing.T) {
 		})
 	}
 	noSnapshot := func(_ *corev1.PersistentVolumeClaim, s *CopySource) { s.Snapshot, s.Content = nil, nil }
-	here := CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1", LeafHandle: "s-1"}
+	here := CopyLocation{DataSourceRecord: mirror.DataSourceRecord{ClusterID: "id38", UID: "snap-1"}, LeafSnapshot: "leaf-snap-1", LeafContent: "leaf-content-1", LeafHandle: "s-1"}
 	for name, tc := range map[string]struct {
 		change changes
 		reason string

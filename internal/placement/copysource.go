@@ -11,15 +11,13 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 )
 
 // CopySource is a claim's data source in the host. An object that does not exist is nil.
 type CopySource struct {
 	// Of identifies the source that the claim names.
-	Of datasource.DataSource
+	Of mirror.DataSource
 	// Claim is the source claim of a clone, and Volume the PV to which it is bound. If the recorded claim
 	// is gone, Kept is the PV to which it was bound: Xylem keeps the disk for clones that are bound to promises.
 	Claim  *corev1.PersistentVolumeClaim
@@ -36,7 +34,7 @@ type CopySource struct {
 type CopyLocation struct {
 	// Record contains the source's member and UID. It is zero if there is a Refusal, and for a
 	// populator's source, which may be anywhere.
-	datasource.DataSourceRecord
+	mirror.DataSourceRecord
 	// LeafVolume and LeafUID identify the leaf PV of a clone's source.
 	LeafVolume string
 	LeafUID    types.UID
@@ -74,7 +72,7 @@ func (s *CopySource) Locate(claim *corev1.PersistentVolumeClaim) CopyLocation {
 }
 
 func (s *CopySource) locateClaim(claim *corev1.PersistentVolumeClaim) CopyLocation {
-	record, recorded := datasource.DataSourceRecordOf(claim)
+	record, recorded := mirror.DataSourceRecordOf(claim)
 	switch from := s.Claim; {
 	case s.Kept != nil && boundToPromise(claim):
 		return s.locateVolume(s.Kept, record.UID)
@@ -125,7 +123,7 @@ func (s *CopySource) locateVolume(pv *corev1.PersistentVolume, uid types.UID) Co
 			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): Xylem clones only volumes that are in a member. Use a StorageClass with that driver, or another source",
 			s.Of, pv.Name, driverOfVolume(pv))}
 	}
-	return CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: cluster, UID: uid}, LeafVolume: leaf, LeafUID: leafUID}
+	return CopyLocation{DataSourceRecord: mirror.DataSourceRecord{ClusterID: cluster, UID: uid}, LeafVolume: leaf, LeafUID: leafUID}
 }
 
 // cloneMismatch returns why a member's provisioner would reject the claim (external-provisioner,
@@ -150,9 +148,9 @@ func (s *CopySource) volumeModeMismatch(claim *corev1.PersistentVolumeClaim, has
 
 // refuseOtherMember returns a refusal if the claim is already placed in a different member than its source.
 // This can happen with a promise that is released when unused.
-func (s *CopySource) refuseOtherMember(claim *corev1.PersistentVolumeClaim, at datasource.DataSourceRecord) *mirror.Refusal {
+func (s *CopySource) refuseOtherMember(claim *corev1.PersistentVolumeClaim, at mirror.DataSourceRecord) *mirror.Refusal {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
-	if record, recorded := datasource.DataSourceRecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
+	if record, recorded := mirror.DataSourceRecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
 		placed = record.ClusterID // its promise selects that member
 	}
 	if placed == "" || placed == at.ClusterID {
@@ -178,12 +176,12 @@ func (s *CopySource) sourceNoun() string {
 }
 
 func driverOfVolume(pv *corev1.PersistentVolume) string {
-	driver, _ := volumesource.VolumeSourceOf(pv)
+	driver, _ := mirror.VolumeSourceOf(pv)
 	return driver
 }
 
 // sourceObstacle returns why the member cannot create a volume from the given kind of source, or nil.
-func (m Member) sourceObstacle(source *datasource.DataSource) *Obstacle {
+func (m Member) sourceObstacle(source *mirror.DataSource) *Obstacle {
 	switch {
 	case source == nil:
 		return nil

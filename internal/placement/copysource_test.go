@@ -13,7 +13,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
@@ -33,7 +32,7 @@ func copyOf(change ...func(*corev1.PersistentVolumeClaim, *CopySource)) (*corev1
 		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}}}}
 	s := &CopySource{Claim: golden, Volume: hostpv.TranslateVolume(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38"})}
-	s.Of, _ = datasource.DataSourceOf(claim)
+	s.Of, _ = mirror.DataSourceOf(claim)
 	for _, c := range change {
 		c(claim, s)
 	}
@@ -55,7 +54,7 @@ func TestLocate(t *testing.T) {
 		s.Claim.Spec.VolumeName = pv.Name
 		return pv
 	}
-	here := CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: "id38", UID: "uid-1"}, LeafVolume: "pv-1", LeafUID: "leaf-1"}
+	here := CopyLocation{DataSourceRecord: mirror.DataSourceRecord{ClusterID: "id38", UID: "uid-1"}, LeafVolume: "pv-1", LeafUID: "leaf-1"}
 	for name, tc := range map[string]struct {
 		change changes
 		reason string

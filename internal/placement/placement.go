@@ -12,8 +12,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // Member contains a member's properties on which placement depends.
@@ -72,7 +70,7 @@ type Request struct {
 	// Volume is the host PV to which the claim is bound, or nil.
 	Volume *corev1.PersistentVolume
 	// Source is the data source for a new volume, or nil.
-	Source *datasource.DataSource
+	Source *mirror.DataSource
 }
 
 // Answer is the decision on a request.
@@ -135,7 +133,7 @@ func (m Member) classObstacle(class *storagev1.StorageClass, a Answer) *Obstacle
 			Remedy: "Re-create the Pod on another node, use another class, or change the allowedTopologies of the class"}
 	case m.Objects != nil && !slices.Contains(m.Objects.Classes, a.Class):
 		has := cmp.Or(strings.Join(slices.Sorted(slices.Values(m.Objects.Classes)), ", "), "none")
-		return &Obstacle{Reason: v1alpha1.ReasonClassNotFound, Cause: fmt.Sprintf("has no StorageClass %q (by %s; existing classes: %s)", a.Class, a.Rule, sanitize.PlainText(has, maxClassListLength)),
+		return &Obstacle{Reason: v1alpha1.ReasonClassNotFound, Cause: fmt.Sprintf("has no StorageClass %q (by %s; existing classes: %s)", a.Class, a.Rule, mirror.PlainText(has, maxClassListLength)),
 			Remedy: fmt.Sprintf("Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.classes", m.Registration)}
 	}
 	return nil

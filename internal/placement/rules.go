@@ -6,7 +6,7 @@ import (
 	"unicode"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // Rules are a registration's rules for what Xylem may push to its member, and for how Xylem maps
@@ -46,7 +46,7 @@ func RulesOfRegistration(cr *v1alpha1.ClusterRegistration) Rules {
 		adoptableVolumes: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
 	}
 	for _, kind := range cr.Spec.Storage.DataSources {
-		rules.sources = append(rules.sources, datasource.DataSource{Group: kind.APIGroup, Kind: kind.Kind}.KindWithGroup())
+		rules.sources = append(rules.sources, mirror.DataSource{Group: kind.APIGroup, Kind: kind.Kind}.KindWithGroup())
 	}
 	if prefix := cr.Spec.Storage.Prefix; prefix != nil {
 		rules.prefix = *prefix

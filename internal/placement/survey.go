@@ -13,7 +13,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 )
 
 // Candidate is a member, with what the host's objects report about it.
@@ -61,7 +60,7 @@ type ClaimNeed struct {
 	// Class, Volume and Source are those of a Request.
 	Class  *storagev1.StorageClass
 	Volume *corev1.PersistentVolume
-	Source *datasource.DataSource
+	Source *mirror.DataSource
 	// Size is the requested size, or zero if any capacity suffices.
 	Size resource.Quantity
 }

@@ -1,6 +1,5 @@
 // Package proof reads both clusters live before a write that destroys data, or that releases what
-// protects it, and returns what the reads showed as evidence. Only this package and its subpackages
-// copies, dropping, namespaces and snapshots create evidence. Without evidence, package guarded does
+// protects it, and returns what the reads showed as evidence. Only this package creates evidence. Without evidence, package guarded does
 // not delete a leaf claim, leaf snapshot, copy or member's namespace, does not set a leaf PV or leaf
 // content to Delete, and does not release a host PV or host content.
 //
@@ -10,7 +9,7 @@
 // that the Evidence covers the object: the UIDs agree, the live state allows the write, and no
 // proof has been used before.
 //
-// Concurrent proofs share the reads that prove the state of a whole cluster or namespace (package batch):
+// Concurrent proofs share the reads that prove the state of a whole cluster or namespace (ReadBatch):
 // that of the fence, and the lists of Unneeded. A proof never shares a read that was sent before it began.
 //
 // Evidence expires. Each proof must follow the previous one within ten seconds, and the write must
@@ -42,7 +41,7 @@
 // Some proofs are not part of an Evidence: ProveLeafClaimGone (before a placement is removed),
 // Unprovisioned (before recovery reassigns a claim), ProveLeafPodGone and Unbound (before a Pod is set to
 // Failed, or its leaf is marked as withdrawn), Unmarked (before a leaf Pod that uses a promise is
-// created), and those of packages placing and adoption. A test fails if a volume controller reads live
+// created), and those before a placement or an adoption. A test fails if a volume controller reads live
 // without these packages (test/source/live_reads_test.go lists the exceptions).
 //
 // # Evidence
@@ -63,4 +62,96 @@
 //	              unbound claim (root_pvc)
 //	Releasing     ProveHostUnchanged, Unused: SetDelete of a promise's leaf PV (root_pv)
 //	Releasing     ProveHostUnchanged, ProveLeafVolume: DeleteClaim of a promise's leaf claim (root_pv)
+//
+// Its part adoption reads both clusters live before a volume gets a new owner: before an admin's host PV
+// is recorded as the representation of an existing volume in a member, or a claim gets the volume that
+// it requests. Its proofs are not part of an Evidence, because nothing is destroyed after them.
+//
+// Its part batch lets concurrent callers share live reads, as a group commit does with writes: while one
+// read is in flight, all later callers wait for the next one. A caller never gets the result of a read
+// that was sent before it asked, so a shared read proves as much as one of its own.
+//
+// Its part copies reads live before a copy of a shared volume is deleted, or its record is removed.
+// Its evidence covers the deletion of one claim or PV (Obsolete), or the removal of the record from
+// one host PV (NoCopy):
+//
+//	ProveCopyClaimObsolete    the claim of a copy is not needed: reads the host PV, and the PV in the member
+//	ProveCopyVolumeObsolete   no claim is bound to the PV of a copy: reads the claim in the member
+//	Gone             the member has no copy: reads the copy's PV and claim
+//
+// Its part dropping creates the evidence with which Xylem deletes a host PV, or removes Xylem's
+// finalizers or the record of a disk from it. The host PV is often the only object in the host that
+// names a disk. Without this evidence, package guarded rejects these writes.
+//
+// Each function except ProveDiskKept returns evidence and true, or false:
+//
+//	ProveLeafGone       the member has no object left for a host PV that records a disk: reads the leaf
+//	               PV, the leaf claim and the fence's Lease. It holds for the deletion of the host PV
+//	               and, while the evidence lasts, for the removal of its finalizer (OnceDeleting)
+//	ProvePromiseEnded   a promise without a disk has ended with its claim, and the member has no object
+//	               left for it: reads the claim, the host PV, the leaf claim and the fence's Lease
+//	ProveDiskKept       whether the member still has the disk; it also returns evidence if the disk is
+//	               missing, which the caller may have to record first: reads the leaf PV and, if the
+//	               disk is missing, the fence's Lease
+//	Unneeded       no member has a promise, and no claim needs it: reads the claim and the host PV
+//
+// Four functions read nothing, because the host PV or the registration itself is the proof, and
+// guarded writes only if the host PV is unchanged: DroppableIfNoDisk (a promise without a disk is free and being
+// deleted), DroppableIfAbandoned (an admin set xylem.io/abandon), DroppableIfMemberLeaves (an admin deleted the
+// member's registration), and CopyDroppableIfMemberLeaves (the same, for the record of a copy).
+//
+// Its part namespaces proves that a namespace in a member is empty, before Xylem deletes it. A
+// namespace is deleted with everything in it, including claims.
+//
+// Its part placing reads both clusters live before a claim is placed in a member, or created there.
+// Its proofs are not part of an Evidence, because nothing is destroyed after them:
+//
+//	FindCounterparts   which other members have, or may have, a leaf claim for a root: reads the
+//	                 claim by name in each of them
+//	ProvePlacedHere       a root is placed in this member: reads the claim
+//	Promised         a promise is assigned to this member, or still has the same disk: reads the
+//	                 host PV
+//	ProveSourceHere       the data source of a root is the recorded one and in this member: reads the
+//	                 source in the host, and the object with its name in the member
+//
+// Its part snapshots reads both clusters live before a write to a leaf snapshot or the
+// release of a host content, as package proof
+// does for volumes. Its Evidence covers the deletion of leaf VolumeSnapshots and their contents, and
+// the release of host contents.
+//
+// # Proofs
+//
+//	ProveSnapshotEnded    the host's VolumeSnapshot is gone, or being deleted: lists it by name
+//	ProveContentEnded     the host content is not abandoned, has policy Delete, and is being deleted,
+//	                 and the deletion of its VolumeSnapshot was announced: lists the content by
+//	                 name
+//	ProveContentUnchanged the host content has not changed since it was observed: lists it by name
+//	ProveNotRepresented   the host has no content for a VolumeSnapshot: lists contents by name
+//	ProveLeafContent      a leaf VolumeSnapshot's content is as expected, or missing: lists it by name
+//	ProveLeafSnapshotGone the VolumeSnapshot of a leaf content is gone: lists it by name
+//
+// ProveSnapshotPlacedHere (before a leaf VolumeSnapshot is created) is not part of an Evidence.
+//
+// # Evidence
+//
+// Each kind of Evidence, with its proofs in order, and the writes of root_snapshot that it allows. A
+// DestroyingSnapshot also requires SnapshotUnneeded:
+//
+//	DestroyingSnapshot  ProveContentEnded, ProveSnapshotEnded: SetContentDelete
+//	DestroyingSnapshot  ProveContentEnded, ProveSnapshotEnded, ProveLeafContent: DeleteSnapshot
+//	DestroyingSnapshot  ProveContentEnded, ProveSnapshotEnded, ProveLeafSnapshotGone: DeleteContent
+//	KeepingSnapshot     ProveContentUnchanged, ProveSnapshotEnded, ProveLeafContent: DeleteSnapshot
+//	KeepingSnapshot     ProveSnapshotEnded, ProveLeafContent, ProveNotRepresented, MemberCurrent: DeleteSnapshot
+//
+// ProveLeafSnapshotDataKept collects the proofs of a KeepingSnapshot.
+//
+// DroppableContent allows root_snapshot and host_snapshot to remove the finalizer from a host content.
+// It results from one of:
+//
+//	ProveSnapshotLeafGone  no leaf exists: lists the leaves by name, reads the fence's Lease
+//	ProveSnapshotKept      the content is unchanged, its VolumeSnapshot has ended, and the member has the
+//	                  leaf content, or the caller must record that it is missing: lists all three by
+//	                  name, and reads the fence's Lease if the leaf content is missing
+//	ProveSnapshotUnplaced  the content is placed in no member: lists it by name
+//	DroppableIfReleased  an admin abandoned it, or its member was deregistered: reads nothing
 package proof

@@ -11,7 +11,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
 // Action is a write that requires evidence.
@@ -45,27 +44,27 @@ const (
 type Evidence interface {
 	// CoversWrite implements the function Covers. Only this package and its subpackages can implement or
 	// call it.
-	CoversWrite(witness.EvidenceKey, Action, client.Object) error
+	CoversWrite(EvidenceKey, Action, client.Object) error
 }
 
 // DataKeepingEvidence is an Evidence for a write that keeps all data.
 type DataKeepingEvidence interface {
 	Evidence
 	// KeepsData can be implemented only by this package and its subpackages.
-	KeepsData(witness.EvidenceKey)
+	KeepsData(EvidenceKey)
 }
 
 // DataDestroyingEvidence is an Evidence for a write that destroys data, so that the write requires Unneeded, too.
 type DataDestroyingEvidence interface {
 	Evidence
 	// DestroysDataOf returns the UID of the claim or VolumeSnapshot in the host whose data is destroyed.
-	DestroysDataOf(witness.EvidenceKey) types.UID
+	DestroysDataOf(EvidenceKey) types.UID
 }
 
 // SpendEvidence returns nil if an Evidence is for this action and exactly this object, has not been used
 // before, and has not expired. It uses up the Evidence.
 func SpendEvidence(evidence Evidence, action Action, object client.Object) error {
-	return evidence.CoversWrite(witness.EvidenceKey{}, action, object)
+	return evidence.CoversWrite(EvidenceKey{}, action, object)
 }
 
 // DestroyingVolume is evidence that a volume must be destroyed with its root (I2 a). The host PV has
@@ -73,39 +72,39 @@ func SpendEvidence(evidence Evidence, action Action, object client.Object) error
 // deleted too. To delete the leaf claim, the leaf PV must be the mirrored one, or remain without
 // the claim.
 type DestroyingVolume struct {
-	Root    RootGone
+	Root        RootGone
 	StampedRoot RootGone
-	Leaf    LeafVolume
-	Host    HostReleased
+	Leaf        LeafVolume
+	Host        HostReleased
 }
 
 // KeepingVolume is evidence that deleting a leaf claim keeps its data: the root was deleted, and the leaf
 // PV is retained or bound to another claim. It also proves that no other controller needs the
 // claim: the host PV is for another root (Host), or no host PV represents the volume (None).
 type KeepingVolume struct {
-	Host   HostAssigned
-	Root   RootGone
-	Leaf   LeafVolume
-	NoMirror   NotMirrored
-	Member MemberCurrent
+	Host     HostAssigned
+	Root     RootGone
+	Leaf     LeafVolume
+	NoMirror NotMirrored
+	Member   MemberCurrent
 }
 
 // UnmirroredVolume is evidence that a leaf claim's volume was never mirrored to the host (I2 b): the root
 // was deleted, the leaf PV has no stamp or does not exist, and no host PV represents it.
 type UnmirroredVolume struct {
-	Root   RootGone
-	Leaf   LeafVolume
-	NoMirror   NotMirrored
-	Member MemberCurrent
+	Root     RootGone
+	Leaf     LeafVolume
+	NoMirror NotMirrored
+	Member   MemberCurrent
 }
 
 // WithdrawingClaim is evidence that the host represents no volume of a leaf claim: the claim's root was
 // deleted or is unchanged since it was observed, and nothing was provisioned for the claim.
 type WithdrawingClaim struct {
-	Root   RootGone
-	Unchanged   RootUnchanged
-	NoVolume   NothingProvisioned
-	Member MemberCurrent
+	Root      RootGone
+	Unchanged RootUnchanged
+	NoVolume  NothingProvisioned
+	Member    MemberCurrent
 }
 
 // ReleasingPromise is evidence that a promise's disk must be released with its last Pod (I2 c): the
@@ -113,18 +112,18 @@ type WithdrawingClaim struct {
 // the leaf claim, the leaf PV must have policy Delete or not exist.
 type ReleasingPromise struct {
 	Promise HostUnchanged
-	NoPods    ClaimUnused
+	NoPods  ClaimUnused
 	Leaf    LeafVolume
 }
 
 // DestroysDataOf implements Destroys.
-func (e DestroyingVolume) DestroysDataOf(witness.EvidenceKey) types.UID { return e.Root.rootUID() }
+func (e DestroyingVolume) DestroysDataOf(EvidenceKey) types.UID { return e.Root.rootUID() }
 
 // DestroysDataOf implements Destroys.
-func (e UnmirroredVolume) DestroysDataOf(witness.EvidenceKey) types.UID { return e.Root.rootUID() }
+func (e UnmirroredVolume) DestroysDataOf(EvidenceKey) types.UID { return e.Root.rootUID() }
 
 // DestroysDataOf implements Destroys.
-func (e ReleasingPromise) DestroysDataOf(witness.EvidenceKey) types.UID {
+func (e ReleasingPromise) DestroysDataOf(EvidenceKey) types.UID {
 	if e.Promise.witness == nil {
 		return ""
 	}
@@ -132,23 +131,25 @@ func (e ReleasingPromise) DestroysDataOf(witness.EvidenceKey) types.UID {
 }
 
 // KeepsData implements Keeps.
-func (KeepingVolume) KeepsData(witness.EvidenceKey) {}
+func (KeepingVolume) KeepsData(EvidenceKey) {}
 
 // KeepsData implements Keeps.
-func (WithdrawingClaim) KeepsData(witness.EvidenceKey) {}
+func (WithdrawingClaim) KeepsData(EvidenceKey) {}
 
 // EvidenceForClaim begins the evidence with which the leaf claim may be deleted, too, after this evidence has set the leaf PV
 // to Delete. Both writes share the proof that the root is gone, because a UID never returns. All else must be
 // proven again, because users and admins of both clusters may change it in between.
-func (e DestroyingVolume) EvidenceForClaim() DestroyingVolume { return DestroyingVolume{Root: RootGone{e.Root.witness.ForOneMoreWrite()}} }
+func (e DestroyingVolume) EvidenceForClaim() DestroyingVolume {
+	return DestroyingVolume{Root: RootGone{e.Root.witness.ForOneMoreWrite()}}
+}
 
 // CoversWrite implements Evidence.
-func (e DestroyingVolume) CoversWrite(_ witness.EvidenceKey, action Action, object client.Object) error {
+func (e DestroyingVolume) CoversWrite(_ EvidenceKey, action Action, object client.Object) error {
 	if e.Host.witness == nil || e.Root.witness == nil || e.Root.witness.UID != rootUIDOf(e.Host.pv) {
-		return witness.NewUnprovenError("there is no proof that the host PV ended with its root")
+		return NewUnprovenError("there is no proof that the host PV ended with its root")
 	}
 	if copied := hostpv.MembersWithCopies(e.Host.pv); len(copied) > 0 {
-		return witness.NewUnprovenError("volume %q may have copies in other members (%s)", e.Host.pv.Name, strings.Join(copied, ", "))
+		return NewUnprovenError("volume %q may have copies in other members (%s)", e.Host.pv.Name, strings.Join(copied, ", "))
 	}
 	destroys := e.Host.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	switch object := object.(type) {
@@ -157,19 +158,19 @@ func (e DestroyingVolume) CoversWrite(_ witness.EvidenceKey, action Action, obje
 		another := stamp != e.Root.witness.UID
 		if action != SetDelete || !destroys || object.UID != leafUIDOf(e.Host.pv) ||
 			another && (e.StampedRoot.witness == nil || e.StampedRoot.witness.UID != stamp) {
-			return witness.NewUnprovenError("the evidence is not for leaf volume %q", object.Name)
+			return NewUnprovenError("the evidence is not for leaf volume %q", object.Name)
 		}
 		if another {
-			return witness.SpendProofs(e.Root.witness, e.StampedRoot.witness, e.Host.witness)
+			return SpendProofs(e.Root.witness, e.StampedRoot.witness, e.Host.witness)
 		}
-		return witness.SpendProofs(e.Root.witness, e.Host.witness)
+		return SpendProofs(e.Root.witness, e.Host.witness)
 	case *corev1.PersistentVolumeClaim:
 		if action != DeleteClaim || mirror.StampedRootUID(object) != e.Root.witness.UID || !e.Leaf.allowsClaimDeletion(object, e.Host.pv, destroys) {
-			return witness.NewUnprovenError("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
+			return NewUnprovenError("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
 		}
-		return witness.SpendProofs(e.Root.witness, e.Leaf.witness, e.Host.witness)
+		return SpendProofs(e.Root.witness, e.Leaf.witness, e.Host.witness)
 	}
-	return witness.NewUnprovenError("the evidence is not for a %T", object)
+	return NewUnprovenError("the evidence is not for a %T", object)
 }
 
 // ProveVolumeKept proves by live reads that deleting a leaf claim keeps the host PV's volume, which the claim
@@ -190,43 +191,43 @@ func (p Prover) ProveVolumeKept(ctx context.Context, host *corev1.PersistentVolu
 }
 
 // CoversWrite implements Evidence.
-func (e KeepingVolume) CoversWrite(_ witness.EvidenceKey, action Action, object client.Object) error {
+func (e KeepingVolume) CoversWrite(_ EvidenceKey, action Action, object client.Object) error {
 	claim, err := claimOfGoneRoot(action, object, e.Root)
 	if err != nil {
 		return err
 	}
 	if !e.Leaf.isVolumeOf(claim) || !OutlivesClaim(e.Leaf.pv, claim) {
-		return witness.NewUnprovenError("the volume of leaf claim %q may be deleted with it", client.ObjectKeyFromObject(claim))
+		return NewUnprovenError("the volume of leaf claim %q may be deleted with it", client.ObjectKeyFromObject(claim))
 	}
 	if e.Host.witness == nil {
 		if !e.NoMirror.isForClaim(claim) {
-			return witness.NewUnprovenError("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
+			return NewUnprovenError("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
 		}
-		return witness.SpendProofs(e.Root.witness, e.Leaf.witness, e.NoMirror.witness, e.Member.witness)
+		return SpendProofs(e.Root.witness, e.Leaf.witness, e.NoMirror.witness, e.Member.witness)
 	}
 	if e.Leaf.pv != nil && e.Leaf.pv.UID != leafUIDOf(e.Host.pv) {
-		return witness.NewUnprovenError("the host PV does not represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
+		return NewUnprovenError("the host PV does not represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
 	}
-	return witness.SpendProofs(e.Host.witness, e.Root.witness, e.Leaf.witness)
+	return SpendProofs(e.Host.witness, e.Root.witness, e.Leaf.witness)
 }
 
 // CoversWrite implements Evidence.
-func (e UnmirroredVolume) CoversWrite(_ witness.EvidenceKey, action Action, object client.Object) error {
+func (e UnmirroredVolume) CoversWrite(_ EvidenceKey, action Action, object client.Object) error {
 	claim, err := claimOfGoneRoot(action, object, e.Root)
 	if err != nil {
 		return err
 	}
 	if pv := e.Leaf.pv; !e.Leaf.isVolumeOf(claim) || pv != nil && (e.Leaf.stamped || pv.Labels[v1alpha1.LabelHost] != "" || e.NoMirror.restored || !hostpv.ClaimRefHasUIDOf(pv, claim)) {
-		return witness.NewUnprovenError("the volume of leaf claim %q may have been mirrored", client.ObjectKeyFromObject(claim))
+		return NewUnprovenError("the volume of leaf claim %q may have been mirrored", client.ObjectKeyFromObject(claim))
 	}
 	if !e.NoMirror.isForClaim(claim) || !e.NoMirror.thorough {
-		return witness.NewUnprovenError("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
+		return NewUnprovenError("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
 	}
-	return witness.SpendProofs(e.Root.witness, e.Leaf.witness, e.NoMirror.witness, e.Member.witness)
+	return SpendProofs(e.Root.witness, e.Leaf.witness, e.NoMirror.witness, e.Member.witness)
 }
 
 // CoversWrite implements Evidence.
-func (e WithdrawingClaim) CoversWrite(_ witness.EvidenceKey, action Action, object client.Object) error {
+func (e WithdrawingClaim) CoversWrite(_ EvidenceKey, action Action, object client.Object) error {
 	root := e.Root
 	if e.Unchanged.witness != nil {
 		root.witness = e.Unchanged.witness
@@ -236,37 +237,37 @@ func (e WithdrawingClaim) CoversWrite(_ witness.EvidenceKey, action Action, obje
 		return err
 	}
 	if claim.Spec.VolumeName != "" || e.NoVolume.witness == nil || e.NoVolume.witness.UID != claim.UID {
-		return witness.NewUnprovenError("a volume may exist for leaf claim %q", client.ObjectKeyFromObject(claim))
+		return NewUnprovenError("a volume may exist for leaf claim %q", client.ObjectKeyFromObject(claim))
 	}
-	return witness.SpendProofs(root.witness, e.NoVolume.witness, e.Member.witness)
+	return SpendProofs(root.witness, e.NoVolume.witness, e.Member.witness)
 }
 
 // CoversWrite implements Evidence.
-func (e ReleasingPromise) CoversWrite(_ witness.EvidenceKey, action Action, object client.Object) error {
+func (e ReleasingPromise) CoversWrite(_ EvidenceKey, action Action, object client.Object) error {
 	if e.Promise.witness == nil || !hostpv.IsReleasingDisk(e.Promise.pv) || e.Promise.pv.Spec.ClaimRef == nil {
-		return witness.NewUnprovenError("no promise is marked as releasing")
+		return NewUnprovenError("no promise is marked as releasing")
 	}
 	ref, destroys := e.Promise.pv.Spec.ClaimRef, e.Promise.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	switch object := object.(type) {
 	case *corev1.PersistentVolume:
 		if action != SetDelete || !destroys || object.UID != leafUIDOf(e.Promise.pv) || e.NoPods.claim != (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
-			return witness.NewUnprovenError("the evidence is not for leaf volume %q", object.Name)
+			return NewUnprovenError("the evidence is not for leaf volume %q", object.Name)
 		}
-		return witness.SpendProofs(e.Promise.witness, e.NoPods.witness)
+		return SpendProofs(e.Promise.witness, e.NoPods.witness)
 	case *corev1.PersistentVolumeClaim:
 		if action != DeleteClaim || mirror.StampedRootUID(object) != ref.UID || !e.Leaf.allowsClaimDeletion(object, e.Promise.pv, destroys) {
-			return witness.NewUnprovenError("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
+			return NewUnprovenError("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
 		}
-		return witness.SpendProofs(e.Promise.witness, e.Leaf.witness)
+		return SpendProofs(e.Promise.witness, e.Leaf.witness)
 	}
-	return witness.NewUnprovenError("the evidence is not for a %T", object)
+	return NewUnprovenError("the evidence is not for a %T", object)
 }
 
 // claimOfGoneRoot returns the leaf claim to delete, if the proof is for its root.
 func claimOfGoneRoot(action Action, object client.Object, root RootGone) (*corev1.PersistentVolumeClaim, error) {
 	claim, ok := object.(*corev1.PersistentVolumeClaim)
 	if !ok || action != DeleteClaim || root.witness == nil || root.witness.UID != mirror.StampedRootUID(claim) {
-		return nil, witness.NewUnprovenError("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
+		return nil, NewUnprovenError("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
 	}
 	return claim, nil
 }

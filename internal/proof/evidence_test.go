@@ -15,15 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
-
-const (
-	deletes = corev1.PersistentVolumeReclaimDelete
-	retains = corev1.PersistentVolumeReclaimRetain
-)
-
-var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0", NodeName: "kosmos-cluster38"}
 
 // prover returns a Prover for the given host, and for an empty member that was never restored.
 func prover(host client.Reader) Prover {
@@ -31,10 +23,6 @@ func prover(host client.Reader) Prover {
 		Member: here, Host: pages{}, HostLive: host, Cache: pages{}, Live: pages{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)),
 		MayBeRestored: func(metav1.Object) bool { return false }, MayLackRoot: func(metav1.Object) bool { return false }, CheckUnrestored: func(context.Context) error { return nil },
 	}
-}
-
-func stamp(m *metav1.ObjectMeta) {
-	mirror.Origin{HostID: here.HostID, Root: client.ObjectKey{Namespace: "shop", Name: "data"}, UID: "root-uid"}.StampLeaf(m)
 }
 
 func leafClaim(change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
@@ -58,8 +46,6 @@ func leafPV(policy corev1.PersistentVolumeReclaimPolicy, change ...func(*corev1.
 	}
 	return pv
 }
-
-func plain(pv *corev1.PersistentVolume) { pv.Labels, pv.Annotations = nil, nil }
 
 // given creates valid proofs.
 type given struct {
@@ -177,14 +163,18 @@ func TestCovers(t *testing.T) {
 		"Keeping: a host PV may represent the volume": {func(g given) Evidence {
 			return KeepingVolume{Root: g.root(), Leaf: g.leaf(leafPV(retains)), Member: g.current()}
 		}, DeleteClaim, leafClaim(), false},
-		"Keeping: the member may have been restored": {func(g given) Evidence { return KeepingVolume{Root: g.root(), Leaf: g.leaf(leafPV(retains)), NoMirror: g.none()} }, DeleteClaim, leafClaim(), false},
+		"Keeping: the member may have been restored": {func(g given) Evidence {
+			return KeepingVolume{Root: g.root(), Leaf: g.leaf(leafPV(retains)), NoMirror: g.none()}
+		}, DeleteClaim, leafClaim(), false},
 		"Keeping: SetDelete is not allowed": {func(g given) Evidence {
 			return KeepingVolume{Root: g.root(), Leaf: g.leaf(leafPV(retains)), NoMirror: g.none(), Member: g.current()}
 		}, SetDelete, leafPV(retains), false},
 		"Unmirrored: the leaf claim": {func(g given) Evidence {
 			return UnmirroredVolume{g.root(), g.leaf(leafPV(deletes, plain)), g.none(), g.current()}
 		}, DeleteClaim, leafClaim(), true},
-		"Unmirrored: the leaf PV has a stamp": {func(g given) Evidence { return UnmirroredVolume{g.root(), g.leaf(leafPV(deletes)), g.none(), g.current()} }, DeleteClaim, leafClaim(), false},
+		"Unmirrored: the leaf PV has a stamp": {func(g given) Evidence {
+			return UnmirroredVolume{g.root(), g.leaf(leafPV(deletes)), g.none(), g.current()}
+		}, DeleteClaim, leafClaim(), false},
 		"Unmirrored: the host was not searched thoroughly": {func(g given) Evidence {
 			return UnmirroredVolume{g.root(), g.leaf(leafPV(deletes, plain)), g.none(byName), g.current()}
 		}, DeleteClaim, leafClaim(), false},
@@ -223,8 +213,10 @@ func TestCovers(t *testing.T) {
 		"Releasing: the promise is not marked": {func(g given) Evidence {
 			return ReleasingPromise{Promise: g.promise(false), NoPods: ClaimUnused{g.newWitness(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "data"}}}
 		}, SetDelete, leafPV(retains), false},
-		"Releasing: Pods were not listed":       {func(g given) Evidence { return ReleasingPromise{Promise: g.promise(true)} }, SetDelete, leafPV(retains), false},
-		"Releasing: the leaf claim":             {func(g given) Evidence { return ReleasingPromise{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(), true},
+		"Releasing: Pods were not listed": {func(g given) Evidence { return ReleasingPromise{Promise: g.promise(true)} }, SetDelete, leafPV(retains), false},
+		"Releasing: the leaf claim": {func(g given) Evidence {
+			return ReleasingPromise{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))}
+		}, DeleteClaim, leafClaim(), true},
 		"Releasing: the leaf PV does not exist": {func(g given) Evidence { return ReleasingPromise{Promise: g.promise(true), Leaf: g.leaf(nil)} }, DeleteClaim, leafClaim(), true},
 		"Releasing: an admin set Retain, the leaf claim": {func(g given) Evidence {
 			return ReleasingPromise{Promise: retained(g.promise(true)), Leaf: g.leaf(leafPV(deletes))}
@@ -235,14 +227,16 @@ func TestCovers(t *testing.T) {
 		"Releasing: an admin set Retain, and the leaf PV has Retain": {func(g given) Evidence {
 			return ReleasingPromise{Promise: retained(g.promise(true)), Leaf: g.leaf(leafPV(retains))}
 		}, DeleteClaim, leafClaim(), true},
-		"Releasing: the leaf PV was not read":       {func(g given) Evidence { return ReleasingPromise{Promise: g.promise(true)} }, DeleteClaim, leafClaim(), false},
-		"Releasing: the leaf claim of another root": {func(g given) Evidence { return ReleasingPromise{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(ofAnother), false},
-		"no proofs: Destroying, a leaf PV":          {func(given) Evidence { return DestroyingVolume{} }, SetDelete, leafPV(retains), false},
-		"no proofs: Destroying, a leaf claim":       {func(given) Evidence { return DestroyingVolume{} }, DeleteClaim, leafClaim(), false},
-		"no proofs: Keeping":                        {func(given) Evidence { return KeepingVolume{} }, DeleteClaim, leafClaim(), false},
-		"no proofs: Unmirrored":                     {func(given) Evidence { return UnmirroredVolume{} }, DeleteClaim, leafClaim(), false},
-		"no proofs: Withdrawing":                    {func(given) Evidence { return WithdrawingClaim{} }, DeleteClaim, leafClaim(unbound), false},
-		"no proofs: Releasing":                      {func(given) Evidence { return ReleasingPromise{} }, DeleteClaim, leafClaim(), false},
+		"Releasing: the leaf PV was not read": {func(g given) Evidence { return ReleasingPromise{Promise: g.promise(true)} }, DeleteClaim, leafClaim(), false},
+		"Releasing: the leaf claim of another root": {func(g given) Evidence {
+			return ReleasingPromise{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))}
+		}, DeleteClaim, leafClaim(ofAnother), false},
+		"no proofs: Destroying, a leaf PV":    {func(given) Evidence { return DestroyingVolume{} }, SetDelete, leafPV(retains), false},
+		"no proofs: Destroying, a leaf claim": {func(given) Evidence { return DestroyingVolume{} }, DeleteClaim, leafClaim(), false},
+		"no proofs: Keeping":                  {func(given) Evidence { return KeepingVolume{} }, DeleteClaim, leafClaim(), false},
+		"no proofs: Unmirrored":               {func(given) Evidence { return UnmirroredVolume{} }, DeleteClaim, leafClaim(), false},
+		"no proofs: Withdrawing":              {func(given) Evidence { return WithdrawingClaim{} }, DeleteClaim, leafClaim(unbound), false},
+		"no proofs: Releasing":                {func(given) Evidence { return ReleasingPromise{} }, DeleteClaim, leafClaim(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := prover(pages{})
@@ -271,9 +265,9 @@ func TestProofsExpire(t *testing.T) {
 	}{
 		"immediately":                {covers: true},
 		"a read that takes a minute": {took: time.Minute, covers: true},
-		"the next proof and the write come just in time": {then: witness.ProofLifetime, last: witness.ProofLifetime, covers: true},
-		"the write comes too late":                       {last: witness.ProofLifetime + 1},
-		"the next proof comes too late":                  {then: witness.ProofLifetime + 1},
+		"the next proof and the write come just in time": {then: ProofLifetime, last: ProofLifetime, covers: true},
+		"the write comes too late":                       {last: ProofLifetime + 1},
+		"the next proof comes too late":                  {then: ProofLifetime + 1},
 		"proofs in the wrong order":                      {took: time.Second, disordered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -311,8 +305,8 @@ func TestNextSharesAProof(t *testing.T) {
 		covers bool
 	}{
 		"immediately":                       {policy: deletes, covers: true},
-		"just in time":                      {wrote: witness.ProofLifetime, policy: deletes, covers: true},
-		"SetDelete took too long":           {wrote: witness.ProofLifetime + 1, policy: deletes},
+		"just in time":                      {wrote: ProofLifetime, policy: deletes, covers: true},
+		"SetDelete took too long":           {wrote: ProofLifetime + 1, policy: deletes},
 		"an admin has set Retain meanwhile": {policy: retains},
 		"the host PV was not proven again":  {stale: true, policy: deletes},
 	} {

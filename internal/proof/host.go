@@ -14,12 +14,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
-	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// ProveRootGone is the proof that the host no longer has the claim with a given UID.
-type RootGone struct{ witness *witness.Witness }
+// RootGone is the proof that the host no longer has the claim with a given UID.
+type RootGone struct{ witness *Witness }
 
 func (r RootGone) rootUID() types.UID {
 	if r.witness == nil {
@@ -41,8 +40,8 @@ func (p Prover) ProveRootGone(ctx context.Context, root types.NamespacedName, ui
 	return RootGone{p.newWitness(began, uid, "")}, true, nil
 }
 
-// ProveRootUnchanged is the proof that the fields that define a root claim's placement have not changed.
-type RootUnchanged struct{ witness *witness.Witness }
+// RootUnchanged is the proof that the fields that define a root claim's placement have not changed.
+type RootUnchanged struct{ witness *Witness }
 
 // ProveRootUnchanged proves by a live read that a root claim's placement has not changed. A cache filled
 // by a lagging API server may lack a placement.
@@ -60,20 +59,20 @@ func (p Prover) ProveRootUnchanged(ctx context.Context, seen *corev1.PersistentV
 	return RootUnchanged{p.newWitness(began, now.UID, now.ResourceVersion)}, true, nil
 }
 
-// ProveHostReleased is the proof that a host PV has ended because its claim was deleted.
+// HostReleased is the proof that a host PV has ended because its claim was deleted.
 type HostReleased struct{ hostVolume }
 
-// ProveHostUnchanged is the proof that a host PV has not changed.
+// HostUnchanged is the proof that a host PV has not changed.
 type HostUnchanged struct{ hostVolume }
 
-// ProveHostAssigned is the proof that a host PV's claimRef still names the same claim, or still no
+// HostAssigned is the proof that a host PV's claimRef still names the same claim, or still no
 // claim.
 type HostAssigned struct{ hostVolume }
 
 // proveHostVolume is a host PV from a live read.
 type hostVolume struct {
-	witness  *witness.Witness
-	pv *corev1.PersistentVolume
+	witness *Witness
+	pv      *corev1.PersistentVolume
 }
 
 // ProveHostReleased proves by a live read that the host PV was Released from the expected claim, or has
@@ -95,7 +94,9 @@ func (p Prover) ProveHostUnchanged(ctx context.Context, seen *corev1.PersistentV
 // ProveHostAssigned proves by a live read that the host PV's claimRef still names the claim that it
 // named in seen, if any, and that the PV is not abandoned.
 func (p Prover) ProveHostAssigned(ctx context.Context, seen *corev1.PersistentVolume) (HostAssigned, bool, error) {
-	v, ok, err := p.proveHostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return !hostpv.IsAbandonedVolume(now) && rootUIDOf(now) == rootUIDOf(seen) })
+	v, ok, err := p.proveHostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool {
+		return !hostpv.IsAbandonedVolume(now) && rootUIDOf(now) == rootUIDOf(seen)
+	})
 	return HostAssigned{v}, ok, err
 }
 
@@ -127,8 +128,8 @@ func leafUIDOf(host *corev1.PersistentVolume) types.UID {
 
 // ClaimUnused is the proof that no Pod needs a claim's disk in this member.
 type ClaimUnused struct {
-	witness     *witness.Witness
-	claim types.NamespacedName
+	witness *Witness
+	claim   types.NamespacedName
 }
 
 // ProveClaimUnused proves by a live list of the Pods in the claim's namespace, and by live reads of their

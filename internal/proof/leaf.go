@@ -9,12 +9,11 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
-// ProveLeafVolume is the proof of the state of a leaf PV in the member.
+// LeafVolume is the proof of the state of a leaf PV in the member.
 type LeafVolume struct {
-	witness       *witness.Witness
+	witness *Witness
 	name    string
 	pv      *corev1.PersistentVolume // nil if it does not exist
 	stamped bool

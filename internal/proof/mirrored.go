@@ -12,7 +12,6 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
 // provisionedPrefix is the default prefix for the names of provisioned PVs. The claim's UID follows
@@ -23,10 +22,10 @@ const provisionedPrefix = "pvc-"
 // and disk are always the same, because a repeated call returns the existing disk.
 func provisionedName(claim types.UID) string { return provisionedPrefix + string(claim) }
 
-// ProveNotMirrored is the proof that no host PV represents the volume of a leaf claim. If the proof
+// NotMirrored is the proof that no host PV represents the volume of a leaf claim. If the proof
 // fails, By is a host PV that represents the volume.
 type NotMirrored struct {
-	witness  *witness.Witness
+	witness    *Witness
 	MirroredBy *corev1.PersistentVolume
 
 	leaf     string
@@ -111,7 +110,7 @@ func (p Prover) findMirrorByName(ctx context.Context, leaf string) (*corev1.Pers
 // was provisioned, or the volume is not mirrored. If the proof fails, By is a host PV that
 // represents the claim's volume, or nil if the member is about to bind one.
 type NothingProvisioned struct {
-	witness  *witness.Witness
+	witness    *Witness
 	MirroredBy *corev1.PersistentVolume
 }
 

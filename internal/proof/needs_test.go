@@ -21,7 +21,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/proof/batch"
 )
 
 // users is a host with the objects that may need the data of claim shop/data or VolumeSnapshot
@@ -118,7 +117,7 @@ func TestUnneededSharesLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clone := from("PersistentVolumeClaim", boundTo(promiseOf().Name))
 		host := held{users: users{claims: []corev1.PersistentVolumeClaim{clone}, volume: promiseOf()}, lists: new(int), release: make(chan struct{})}
-		p := Prover{HostLive: host, Clock: clock.RealClock{}, WaitingClaims: &batch.SharedReads[string, []corev1.PersistentVolumeClaim]{}}
+		p := Prover{HostLive: host, Clock: clock.RealClock{}, WaitingClaims: &SharedReads[string, []corev1.PersistentVolumeClaim]{}}
 		errs := map[types.UID]error{}
 		for _, uid := range []types.UID{"first", "root-uid", "other-uid"} {
 			go func() {

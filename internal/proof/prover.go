@@ -11,12 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof/batch"
-	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
-
-// ErrUnproven reports that a write lacks the evidence that it needs.
-var ErrUnproven = witness.ErrUnproven
 
 // Prover proves facts by reading the host and one member.
 type Prover struct {
@@ -35,18 +30,18 @@ type Prover struct {
 	// process ran.
 	CheckUnrestored func(context.Context) error
 	// WaitingClaims shares live lists of a namespace's claims whose volume may still be created from others.
-	WaitingClaims *batch.SharedReads[string, []corev1.PersistentVolumeClaim]
+	WaitingClaims *SharedReads[string, []corev1.PersistentVolumeClaim]
 	// RecordedLeaves shares live lists of the host's PVs, as the UIDs of those that name each leaf PV of the member.
-	RecordedLeaves *batch.SharedReads[struct{}, map[string][]types.UID]
+	RecordedLeaves *SharedReads[struct{}, map[string][]types.UID]
 }
 
 // newWitness returns a Witness for reads that began at the given time and end now.
-func (p Prover) newWitness(began time.Time, uid types.UID, version string) *witness.Witness {
-	return witness.NewWitness(p.Clock, began, uid, version)
+func (p Prover) newWitness(began time.Time, uid types.UID, version string) *Witness {
+	return NewWitness(p.Clock, began, uid, version)
 }
 
-// ProveMemberCurrent is the proof that the member was not restored while this process ran.
-type MemberCurrent struct{ witness *witness.Witness }
+// MemberCurrent is the proof that the member was not restored while this process ran.
+type MemberCurrent struct{ witness *Witness }
 
 // ProveMemberCurrent proves by a live read of the member's fence that the presence or absence of the
 // member's objects does not result from a restore. Call it after the reads that depend on it.
@@ -59,4 +54,4 @@ func (p Prover) ProveMemberCurrent(ctx context.Context) (MemberCurrent, error) {
 }
 
 // Witness returns the proof, for an Evidence in a subpackage.
-func (m MemberCurrent) Witness() *witness.Witness { return m.witness }
+func (m MemberCurrent) Witness() *Witness { return m.witness }

@@ -87,7 +87,9 @@ func InternVolume(pv *corev1.PersistentVolume) {
 }
 
 // internKeyOf returns a key that is the same for equal values of a kind.
-func internKeyOf(kind string, parts ...string) string { return kind + "\x00" + strings.Join(parts, "\x00") }
+func internKeyOf(kind string, parts ...string) string {
+	return kind + "\x00" + strings.Join(parts, "\x00")
+}
 
 // internPointer shares a pointer to a text.
 func internPointer[S ~string](kind string, of *S) *S {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // offeredByLabel returns the label that marks a host class as offered by a registration.
@@ -19,7 +19,7 @@ func offeredByLabel(registration string) string { return v1alpha1.LabelOfferedBy
 // IsReflectedClass reports whether Xylem reflected a host class, according to its provisioner and both kinds of
 // labels. An admin can take over the class by removing either kind.
 func IsReflectedClass(class *storagev1.StorageClass) bool {
-	if !hostclass.IsXylemClass(class) || class.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+	if !hostpv.IsXylemClass(class) || class.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		return false
 	}
 	for key := range class.Labels {

@@ -8,7 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // View is the input for rulings.
@@ -169,7 +169,7 @@ func (s Summary) ConditionFields() (ok bool, reason, message string) {
 	if len(s.Problems) == 0 {
 		message = "the member has no class that the selector matches"
 		if len(s.Published) > 0 {
-			message = fmt.Sprintf("published classes of the member (%d): %s", len(s.Published), text.FirstNames(s.Published, text.NamesListed, ", "))
+			message = fmt.Sprintf("published classes of the member (%d): %s", len(s.Published), wording.FirstNames(s.Published, wording.NamesListed, ", "))
 		}
 		return true, v1alpha1.ReasonReflected, message
 	}
@@ -177,6 +177,6 @@ func (s Summary) ConditionFields() (ok bool, reason, message string) {
 	for _, problem := range s.Problems {
 		problems = append(problems, problem.Message)
 	}
-	message = fmt.Sprintf("published classes of the member: %d. Not published: %s", len(s.Published), text.FirstNames(problems, text.NamesListed, "; "))
+	message = fmt.Sprintf("published classes of the member: %d. Not published: %s", len(s.Published), wording.FirstNames(problems, wording.NamesListed, "; "))
 	return false, s.Problems[0].Reason, message
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // selection is the set of a member's classes that its registration selects.
@@ -72,7 +72,7 @@ func selectClasses(classes []MemberClass, offered map[string]bool, cr *v1alpha1.
 	if len(over) > 0 {
 		slices.Sort(over)
 		s.problems = append(s.problems, Problem{v1alpha1.ReasonTooManyClasses, fmt.Sprintf(
-			"%s (%s), because more classes match than spec.storage.reflect.max (%d) allows. Raise the maximum, or narrow spec.storage.reflect.selector", text.CountNoun(len(over), "class"), text.FirstNames(over, text.NamesListed, ", "), maxReflectedClasses(cr))})
+			"%s (%s), because more classes match than spec.storage.reflect.max (%d) allows. Raise the maximum, or narrow spec.storage.reflect.selector", wording.CountNoun(len(over), "class"), wording.FirstNames(over, wording.NamesListed, ", "), maxReflectedClasses(cr))})
 	}
 	return s
 }

@@ -21,8 +21,8 @@ type Placement struct {
 	selected, placed, reassigned, attempted string
 	problem                                 mirror.Refusal
 	reporter                                mirror.Reporter
-	promiseHasDisk                                    bool
-	copyPhase                                  corev1.PersistentVolumeClaimPhase
+	promiseHasDisk                          bool
+	copyPhase                               corev1.PersistentVolumeClaimPhase
 }
 
 // PlacementOfClaim returns the Placement of a claim, for Of.

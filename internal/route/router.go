@@ -18,8 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 // RequestsOfObject maps a host object to the requests to enqueue. It may read caches, and must log its
@@ -54,7 +52,7 @@ type Router struct {
 	objectsMu sync.RWMutex
 	objects   map[reflect.Type]toolscache.Indexer
 
-	mu    sync.RWMutex
+	mu            sync.RWMutex
 	subscriptions map[reflect.Type]map[ownerKey]map[*subscription]struct{}
 }
 
@@ -79,7 +77,9 @@ func (r *Router) SetupHandlers(ctx context.Context) error { return r.addHandlers
 
 // SetupOptionalHandlers works like Setup, for optional kinds. Call it once the host serves these. Existing
 // subscriptions receive the existing objects.
-func (r *Router) SetupOptionalHandlers(ctx context.Context) error { return r.addHandlers(ctx, optionalKinds()) }
+func (r *Router) SetupOptionalHandlers(ctx context.Context) error {
+	return r.addHandlers(ctx, optionalKinds())
+}
 
 func (r *Router) addHandlers(ctx context.Context, kinds []client.Object) error {
 	for _, object := range kinds {
@@ -195,7 +195,9 @@ func (s *subscription) isConcerned(was, is client.Object) bool {
 	return was == is || !slices.ContainsFunc(s.only, func(concerns ConcernsFunc) bool { return !concerns(was, is) })
 }
 
-func (s *subscription) enqueueRequests(was, is client.Object) { urgency.EnqueueStates(s.ctx, s.queue, was, is, s.requests) }
+func (s *subscription) enqueueRequests(was, is client.Object) {
+	EnqueueStates(s.ctx, s.queue, was, is, s.requests)
+}
 
 // MemberSource returns a controller's source of the events of a host kind that concern one member. It
 // begins with the existing objects, skips updates that do not concern the controller, and ends when

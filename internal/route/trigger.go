@@ -7,12 +7,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Trigger is a source of requests that do not come from an object's event. The zero value is
 // ready for use.
@@ -33,7 +30,9 @@ func (w *Trigger) NamesSource() source.Source {
 }
 
 // RequestsSource returns a source that enqueues the requests for the given names.
-func (w *Trigger) RequestsSource(requests RequestsByName) source.Source { return w.SourceAfterDelay(0, requests) }
+func (w *Trigger) RequestsSource(requests RequestsByName) source.Source {
+	return w.SourceAfterDelay(0, requests)
+}
 
 // SourceAfterDelay is RequestsSource, and enqueues the requests after a delay.
 func (w *Trigger) SourceAfterDelay(pause time.Duration, requests RequestsByName) source.Source {

@@ -8,21 +8,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 func TestUnhurried(t *testing.T) {
-	nodes := urgency.WhenValueChanged(func(pod *corev1.Pod) string { return pod.Spec.NodeName })
+	nodes := WhenValueChanged(func(pod *corev1.Pod) string { return pod.Spec.NodeName })
 	version := func(pod *corev1.Pod, version string) *corev1.Pod {
 		pod.ResourceVersion = version
 		return pod
 	}
 	before, same := version(pod("a", "", one.NodeName), "1"), version(pod("a", "", one.NodeName), "2")
 	bound := version(pod("a", one.NodeName, one.NodeName), "3")
-	later, atOnce := "a "+urgency.LowUrgencyDelay.String(), "a immediately"
+	later, atOnce := "a "+LowUrgencyDelay.String(), "a immediately"
 	for name, tc := range map[string]struct {
-		urgent  urgency.UrgentFunc
+		urgent  UrgentFunc
 		was, is client.Object
 		want    string
 	}{
@@ -31,22 +29,22 @@ func TestUnhurried(t *testing.T) {
 		"a creation without the value":                     {nodes, nil, before, later},
 		"a creation with the value":                        {nodes, nil, bound, atOnce},
 		"a deletion with the value":                        {nodes, bound, nil, atOnce},
-		"a creation, if creations are urgent":              {urgency.CreatedOrDeleted, nil, before, atOnce},
-		"a deletion, if deletions are urgent":              {urgency.CreatedOrDeleted, before, nil, atOnce},
-		"an update, if creations and deletions are urgent": {urgency.CreatedOrDeleted, before, bound, later},
-		"a creation, if only deletions are urgent":         {urgency.IsDeletion, nil, before, later},
-		"a deletion, if only deletions are urgent":         {urgency.IsDeletion, before, nil, atOnce},
-		"a deletion, if no events are urgent":              {urgency.NeverUrgent, before, nil, later},
+		"a creation, if creations are urgent":              {CreatedOrDeleted, nil, before, atOnce},
+		"a deletion, if deletions are urgent":              {CreatedOrDeleted, before, nil, atOnce},
+		"an update, if creations and deletions are urgent": {CreatedOrDeleted, before, bound, later},
+		"a creation, if only deletions are urgent":         {IsDeletion, nil, before, later},
+		"a deletion, if only deletions are urgent":         {IsDeletion, before, nil, atOnce},
+		"a deletion, if no events are urgent":              {NeverUrgent, before, nil, later},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})
 			fromHost, fromMember := &noting{}, &noting{}
-			if err := urgency.DelayUnlessUrgent(tc.urgent, r.MemberSource(one, &corev1.Pod{}, named)).Start(t.Context(), fromHost); err != nil {
+			if err := DelayUnlessUrgent(tc.urgent, r.MemberSource(one, &corev1.Pod{}, named)).Start(t.Context(), fromHost); err != nil {
 				t.Fatal(err)
 			}
 			r.deliverEvent(tc.was, tc.is)
 
-			handler := urgency.EnqueueHandler(named)
+			handler := EnqueueHandler(named)
 			in := source.Func(func(ctx context.Context, q queue) error {
 				switch {
 				case tc.was == nil:
@@ -58,7 +56,7 @@ func TestUnhurried(t *testing.T) {
 				}
 				return nil
 			})
-			if err := urgency.DelayUnlessUrgent(tc.urgent, in).Start(t.Context(), fromMember); err != nil {
+			if err := DelayUnlessUrgent(tc.urgent, in).Start(t.Context(), fromMember); err != nil {
 				t.Fatal(err)
 			}
 			for side, q := range map[string]*noting{"host": fromHost, "member": fromMember} {

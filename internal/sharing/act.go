@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/proof/copies"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // Sharer creates and removes one member's copies of shared volumes. Its methods are safe for
@@ -110,13 +110,13 @@ func (s *Sharer) MaintainCopy(ctx context.Context, by guarded.Actor, host string
 		case SetRetain:
 			return client.IgnoreNotFound(s.MemberWriter.RetainVolumeCopy(ctx, by, o.Volume))
 		case DeleteClaim:
-			e, proven, err := copies.ProveCopyClaimObsolete(ctx, s.NewProver(), o.Claim)
+			e, proven, err := proof.ProveCopyClaimObsolete(ctx, s.NewProver(), o.Claim)
 			return s.deleteObsolete(ctx, o.Claim, e, proven, err)
 		case DeleteVolume:
-			e, proven, err := copies.ProveCopyVolumeObsolete(ctx, s.NewProver(), o.Volume)
+			e, proven, err := proof.ProveCopyVolumeObsolete(ctx, s.NewProver(), o.Volume)
 			return s.deleteObsolete(ctx, o.Volume, e, proven, err)
 		case DropRecord:
-			e, gone, err := copies.ProveCopyGone(ctx, s.NewProver(), o.Host, CopyVolumeName(s.HostID, o.Host))
+			e, gone, err := proof.ProveCopyGone(ctx, s.NewProver(), o.Host, CopyVolumeName(s.HostID, o.Host))
 			if err != nil {
 				return fmt.Errorf("prove that the copy of volume %s is gone: %w", host, err)
 			}
@@ -130,7 +130,7 @@ func (s *Sharer) MaintainCopy(ctx context.Context, by guarded.Actor, host string
 	})
 }
 
-func (s *Sharer) deleteObsolete(ctx context.Context, obj client.Object, e copies.CopyObsolete, proven bool, err error) error {
+func (s *Sharer) deleteObsolete(ctx context.Context, obj client.Object, e proof.CopyObsolete, proven bool, err error) error {
 	if err != nil || !proven {
 		return err
 	}
@@ -150,7 +150,7 @@ func (s *Sharer) observeCached(ctx context.Context, name string) (Observed, erro
 		return o, err
 	}
 	for i := range claims {
-		if c, ours := mirror.VolumeCopyFromHost(s.HostID, &claims[i]); ours && (o.Claim == nil || !copies.IsCopyNeeded(o.Host, c)) {
+		if c, ours := mirror.VolumeCopyFromHost(s.HostID, &claims[i]); ours && (o.Claim == nil || !proof.IsCopyNeeded(o.Host, c)) {
 			o.Claim = &claims[i]
 		}
 	}

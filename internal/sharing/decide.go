@@ -12,7 +12,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/copies"
 )
 
 // Observed is a shared volume and its copy in one member. A nil field means that the object does not
@@ -57,9 +56,9 @@ func NextCopyStep(o Observed) (Step, *mirror.Refusal) {
 		return Record, nil // the host was restored; record the copy first, so that no other member destroys the volume
 	case made && !o.WantedByPod && !proof.IsLeafRetained(o.Volume):
 		return SetRetain, nil // before the claim is deleted, so that the member does not destroy the volume through its copy
-	case claimed && (!copies.IsCopyNeeded(o.Host, claim) || o.Claim.Status.Phase == corev1.ClaimLost):
+	case claimed && (!proof.IsCopyNeeded(o.Host, claim) || o.Claim.Status.Phase == corev1.ClaimLost):
 		return unlessDeleting(o.Claim, DeleteClaim), o.refusalWhileReplacing() // the member keeps a claim that a Pod uses
-	case made && (!claimed || !copies.IsCopyNeeded(o.Host, volume) || !o.volumeNamesClaim()):
+	case made && (!claimed || !proof.IsCopyNeeded(o.Host, volume) || !o.volumeNamesClaim()):
 		return unlessDeleting(o.Volume, DeleteVolume), o.refusalWhileReplacing()
 	case !hostpv.MayCopySharedVolume(o.Host):
 		return o.nextStepUnshared(claimed || made)

@@ -183,5 +183,5 @@ func parameters(p map[string]string) func(*Observed) {
 }
 
 func perVolume(o *Observed) {
-	parameters(map[string]string{nodeStageSecret + "-name": "${pv.name}", nodeStageSecret + "-namespace": "storage"})(o)
+	parameters(map[string]string{nodeStageKey + "-name": "${pv.name}", nodeStageKey + "-namespace": "storage"})(o)
 }

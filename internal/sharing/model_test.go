@@ -12,7 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/proof/copies"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // The model has one shared volume, the member that owns it, and another member that may have a
@@ -835,7 +835,7 @@ func keepLost(o Observed) (Step, *mirror.Refusal) {
 
 func recordNeeded(o Observed) (Step, *mirror.Refusal) {
 	step, refusal := NextCopyStep(o)
-	if claim, claimed := o.claimCopyStamp(); step == Record && claimed && !copies.IsCopyNeeded(o.Host, claim) {
+	if claim, claimed := o.claimCopyStamp(); step == Record && claimed && !proof.IsCopyNeeded(o.Host, claim) {
 		o.Host = hostpv.VolumeWithCopyIn(o.Host, o.Place.ClusterID)
 		return NextCopyStep(o)
 	}

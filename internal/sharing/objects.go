@@ -85,17 +85,17 @@ func (o Observed) newCopyVolume() (*corev1.PersistentVolume, *mirror.Refusal) {
 // (https://kubernetes-csi.github.io/docs/secrets-and-credentials-storage-class.html). The suffixes
 // are -name and -namespace.
 const (
-	controllerPublishSecret = "csi.storage.k8s.io/controller-publish-secret"
-	nodeStageSecret         = "csi.storage.k8s.io/node-stage-secret"
-	nodePublishSecret       = "csi.storage.k8s.io/node-publish-secret"
+	controllerPublishKey = "csi.storage.k8s.io/controller-publish-secret"
+	nodeStageKey         = "csi.storage.k8s.io/node-stage-secret"
+	nodePublishKey       = "csi.storage.k8s.io/node-publish-secret"
 )
 
 // setSecretRefs sets the references to the Secrets that the member's class names.
 func (o Observed) setSecretRefs(source *corev1.CSIPersistentVolumeSource) *mirror.Refusal {
 	for prefix, target := range map[string]**corev1.SecretReference{
-		controllerPublishSecret: &source.ControllerPublishSecretRef,
-		nodeStageSecret:         &source.NodeStageSecretRef,
-		nodePublishSecret:       &source.NodePublishSecretRef,
+		controllerPublishKey: &source.ControllerPublishSecretRef,
+		nodeStageKey:         &source.NodeStageSecretRef,
+		nodePublishKey:       &source.NodePublishSecretRef,
 	} {
 		name, namespace := o.resolveParameter(prefix+"-name"), o.resolveParameter(prefix+"-namespace")
 		if name == "" && namespace == "" {

@@ -91,15 +91,15 @@ func TestSecrets(t *testing.T) {
 	}{
 		"no Secrets": {nil, secrets{}, false},
 		"fixed names": {map[string]string{
-			controllerPublishSecret + "-name": "a", controllerPublishSecret + "-namespace": "storage",
-			nodeStageSecret + "-name": "b", nodeStageSecret + "-namespace": "storage",
-			nodePublishSecret + "-name": "c", nodePublishSecret + "-namespace": "storage",
+			controllerPublishKey + "-name": "a", controllerPublishKey + "-namespace": "storage",
+			nodeStageKey + "-name": "b", nodeStageKey + "-namespace": "storage",
+			nodePublishKey + "-name": "c", nodePublishKey + "-namespace": "storage",
 		}, secrets{&corev1.SecretReference{Name: "a", Namespace: "storage"}, &corev1.SecretReference{Name: "b", Namespace: "storage"}, &corev1.SecretReference{Name: "c", Namespace: "storage"}}, false},
-		"templates with the claim's name and namespace": {map[string]string{nodeStageSecret + "-name": "key-${pvc.name}", nodeStageSecret + "-namespace": "${pvc.namespace}"},
+		"templates with the claim's name and namespace": {map[string]string{nodeStageKey + "-name": "key-${pvc.name}", nodeStageKey + "-namespace": "${pvc.namespace}"},
 			secrets{stage: &corev1.SecretReference{Name: "key-data", Namespace: "shop"}}, false},
-		"a template with the PV's name":          {map[string]string{nodeStageSecret + "-name": "${pv.name}", nodeStageSecret + "-namespace": "storage"}, secrets{}, true},
-		"a template with an annotation":          {map[string]string{nodePublishSecret + "-name": "${pvc.annotations['team']}", nodePublishSecret + "-namespace": "storage"}, secrets{}, true},
-		"a template in the namespace":            {map[string]string{controllerPublishSecret + "-name": "a", controllerPublishSecret + "-namespace": "${pv.name}"}, secrets{}, true},
+		"a template with the PV's name":          {map[string]string{nodeStageKey + "-name": "${pv.name}", nodeStageKey + "-namespace": "storage"}, secrets{}, true},
+		"a template with an annotation":          {map[string]string{nodePublishKey + "-name": "${pvc.annotations['team']}", nodePublishKey + "-namespace": "storage"}, secrets{}, true},
+		"a template in the namespace":            {map[string]string{controllerPublishKey + "-name": "a", controllerPublishKey + "-namespace": "${pv.name}"}, secrets{}, true},
 		"the provisioner's Secret is not copied": {map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "admin", "csi.storage.k8s.io/provisioner-secret-namespace": "storage"}, secrets{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

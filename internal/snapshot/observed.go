@@ -61,7 +61,7 @@ type Observed struct {
 	// Silent is set if the snapshot has been waiting for the member's snapshot-controller or
 	// csi-snapshotter, or until an earlier root's leaf is gone, for a long time. SilenceDueIn is how long to
 	// wait until this must be checked, or 0. Only leaf_snapshot observes them.
-	Silent   *mirror.Refusal
+	Silent       *mirror.Refusal
 	SilenceDueIn time.Duration
 }
 

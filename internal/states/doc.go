@@ -1,5 +1,5 @@
 // Package states is the engine for the tables that describe the lifecycles of volumes and snapshots
-// (packages volume/lifecycle and snapshot/lifecycle). A table maps an observation to a plan: the
+// (packages volume/lifecycle and snapshot). A table maps an observation to a plan: the
 // phase, the next step, the controller that takes it, the proofs that the step needs, and the
 // message to the user. The first row that meets all its conditions, and those of its section,
 // applies.

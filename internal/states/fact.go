@@ -8,12 +8,14 @@ import (
 // Fact is a condition of a row.
 type Fact[S any] struct {
 	text, opposite string
-	holds             func(*S) bool
+	holds          func(*S) bool
 }
 
 // NewFact returns a fact, with descriptions of the fact and of its negation. The latter is "" if no row
 // uses the negation.
-func NewFact[S any](text, opposite string, is func(*S) bool) Fact[S] { return Fact[S]{text, opposite, is} }
+func NewFact[S any](text, opposite string, is func(*S) bool) Fact[S] {
+	return Fact[S]{text, opposite, is}
+}
 
 // NegateFact returns the negation of a fact.
 func NegateFact[S any](f Fact[S]) Fact[S] {

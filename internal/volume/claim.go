@@ -12,11 +12,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -24,7 +22,7 @@ import (
 // member. A nil field means that the object does not exist.
 type Placement struct {
 	// Node is the member's node in the host. Inside is the state of the member.
-	Node   *corev1.Node
+	Node          *corev1.Node
 	MemberObjects placement.MemberObjects
 	// Namespace is the root's namespace, with its labels.
 	Namespace placement.Namespace
@@ -38,7 +36,7 @@ type Placement struct {
 	// Diverted is the host PV that represents the leaf claim's volume, or that the root names, if its
 	// claimRef does not name the root. It is set only if the root is unbound or Lost. NamedHostGone reports
 	// whether the PV that the root names does not exist.
-	Diverted *corev1.PersistentVolume
+	Diverted      *corev1.PersistentVolume
 	NamedHostGone bool
 	// BoundOutsideMember reports whether the PV that the root is bound to was read, does not represent a volume
 	// of this member, and does not record the leaf claim's volume.
@@ -46,8 +44,8 @@ type Placement struct {
 	// RequestedVolume is the leaf PV that the root requests by name and that was provisioned for an earlier
 	// claim with the root's name. No host PV represents it or has its name. Rivals are the other
 	// members that have such a volume.
-	RequestedVolume  *corev1.PersistentVolume
-	RivalMembers []string
+	RequestedVolume *corev1.PersistentVolume
+	RivalMembers    []string
 	// Source is the root's data source. It is nil if the root has no data source, or is already bound to
 	// its volume.
 	Source *SourceInMember
@@ -55,7 +53,7 @@ type Placement struct {
 	PromisePods []corev1.Pod
 	// HostRestored is when the host was last restored, according to this member. HostRestoreUnconfirmed
 	// reports whether an admin must still confirm this restore.
-	HostRestored    time.Time
+	HostRestored           time.Time
 	HostRestoreUnconfirmed bool
 	// HostRestoredAnywhere is when the host was last restored according to any member, so it is not
 	// earlier. root_pvc reads it only just before it places a claim, because it may become known late.
@@ -63,7 +61,7 @@ type Placement struct {
 	// Counterparts are the other members that have a leaf claim of the root, or could not be
 	// queried. root_pvc queries them only before it places a claim for which PlacementMayBeForgotten is
 	// true.
-	Counterparts placing.Counterparts
+	Counterparts proof.Counterparts
 	// Attempt is the member's attempt to provision the volume.
 	Attempt Attempt
 }
@@ -74,7 +72,7 @@ type Attempt struct {
 	ProvisioningProblem *mirror.Refusal
 	// SilenceProblem is set if the member has made no progress for a long time. CheckSilenceIn is how long to wait
 	// until this must be checked, or 0.
-	SilenceProblem   *mirror.Refusal
+	SilenceProblem *mirror.Refusal
 	CheckSilenceIn time.Duration
 	// Consumers are the claim's Pods that have not ended.
 	Consumers []Consumer
@@ -182,7 +180,7 @@ func (s *Observed) PlacementMayBeForgotten() bool {
 
 // ClassMirrorsAndWaits reports whether the root's class is in mirror mode and waits for a consumer.
 func (s *Observed) ClassMirrorsAndWaits() bool {
-	return hostclass.IsMirrorClass(s.Class) && hostclass.WaitsForConsumer(s.Class)
+	return hostpv.IsMirrorClass(s.Class) && hostpv.WaitsForConsumer(s.Class)
 }
 
 // PromiseClusterID returns the cluster ID in the promise's label.
@@ -227,7 +225,7 @@ func (s *Observed) LeafClaimAnswer() placement.Answer {
 	}
 	if s.Name == "" {
 		q.Class = s.Class
-		if source, has := datasource.DataSourceOf(s.Root); has {
+		if source, has := mirror.DataSourceOf(s.Root); has {
 			q.Source = &source
 		}
 	}
@@ -236,7 +234,9 @@ func (s *Observed) LeafClaimAnswer() placement.Answer {
 
 // ProvisioningNotBegun reports whether, as far as Xylem has observed, no member has begun to provision a volume
 // for the claim.
-func (s *Observed) ProvisioningNotBegun() bool { return s.Root.Spec.VolumeName == "" && s.LeafClaim == nil }
+func (s *Observed) ProvisioningNotBegun() bool {
+	return s.Root.Spec.VolumeName == "" && s.LeafClaim == nil
+}
 
 // VolumeNotRequested reports whether the scheduler has selected a node, but the host's PV controller
 // has not requested the volume yet.
@@ -252,7 +252,7 @@ func (s *Observed) MayOutliveLeafClaim() bool {
 	if class == nil {
 		return true // the class is unknown
 	}
-	asked := s.LeafClaim.Annotations[route.AnnSelectedNode] != "" || !hostclass.WaitsForConsumer(class)
+	asked := s.LeafClaim.Annotations[route.AnnSelectedNode] != "" || !hostpv.WaitsForConsumer(class)
 	return asked && ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete) == corev1.PersistentVolumeReclaimRetain
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -30,7 +29,7 @@ type Observed struct {
 
 	// Host is the host PV that represents the volume. Earlier lists the host PVs that represent a
 	// leaf PV with the same name but a different UID. It is set only if Host is nil.
-	Host    *corev1.PersistentVolume
+	Host         *corev1.PersistentVolume
 	EarlierHosts []corev1.PersistentVolume
 	// TwinHost is another host PV, not created by Xylem, that represents the same volume.
 	TwinHost *corev1.PersistentVolume
@@ -38,8 +37,8 @@ type Observed struct {
 	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded. If the
 	// observation is of a claim that is bound to one of them, Host is nil, and Taken is the host PV that
 	// represents the volume.
-	Imports []corev1.PersistentVolume
-	TakingHost   *corev1.PersistentVolume
+	Imports    []corev1.PersistentVolume
+	TakingHost *corev1.PersistentVolume
 	// ImportClass is the host class of the first import.
 	ImportClass *storagev1.StorageClass
 
@@ -48,17 +47,17 @@ type Observed struct {
 	Leaf, Recreated *corev1.PersistentVolume
 	// Stamp is Leaf's stamp, if Stamped is set. StampRoot is the claim that it names, or nil if that claim
 	// was deleted.
-	Stamp     mirror.Origin
-	LeafStamped   bool
-	StampRoot *corev1.PersistentVolumeClaim
+	Stamp       mirror.Origin
+	LeafStamped bool
+	StampRoot   *corev1.PersistentVolumeClaim
 
 	// Root is the host's claim that the volume belongs to: Host's claim or, if Host is nil, the root
 	// of the leaf claim or the leaf PV. Successor is the host's claim with the same namespace and name
 	// but a different UID. It is set only if Root is nil.
 	Root, Successor *corev1.PersistentVolumeClaim
 	// LeafClaim is the root's leaf claim. Origin is Claim's stamp or, if Claim is nil, Leaf's.
-	LeafClaim  *corev1.PersistentVolumeClaim
-	Origin mirror.Origin
+	LeafClaim *corev1.PersistentVolumeClaim
+	Origin    mirror.Origin
 	// NameOccupiedBy is a leaf claim that belongs to an earlier root with the name of the host PV's claim,
 	// so that no leaf claim can be created for that claim.
 	NameOccupiedBy *corev1.PersistentVolumeClaim
@@ -88,8 +87,8 @@ type Observed struct {
 	PlainNameTaken, SuffixedNameTaken bool
 	// PromiseUsers are the Pods that need the disk of a promise that is released with its last Pod. Unused
 	// describes how long such a promise has had no Users.
-	PromiseUsers  []corev1.Pod
-	Unused Unused
+	PromiseUsers []corev1.Pod
+	Unused       Unused
 	// MayBeRestored is set if the leaf claim may come from a backup of the member. RootMayBeLost is set if the
 	// leaf claim has no root, and the host may have lost it when the host was restored.
 	MayBeRestored, RootMayBeLost bool
@@ -144,10 +143,14 @@ func (s *Observed) NamedByLeafClaim() bool {
 }
 
 // HeldByLeafClaim reports whether the leaf PV and its leaf claim refer to each other.
-func (s *Observed) HeldByLeafClaim() bool { return s.NamedByLeafClaim() && hostpv.ClaimRefHasUIDOf(s.Leaf, s.LeafClaim) }
+func (s *Observed) HeldByLeafClaim() bool {
+	return s.NamedByLeafClaim() && hostpv.ClaimRefHasUIDOf(s.Leaf, s.LeafClaim)
+}
 
 // RelatedToHost reports whether the leaf PV is related to this host.
-func (s *Observed) RelatedToHost() bool { return s.Leaf != nil && (s.NamedByLeafClaim() || s.Holder != nil || s.LeafStamped) }
+func (s *Observed) RelatedToHost() bool {
+	return s.Leaf != nil && (s.NamedByLeafClaim() || s.Holder != nil || s.LeafStamped)
+}
 
 // StaleLeafClaim returns the leaf claim of a root that was deleted, or nil.
 func (s *Observed) StaleLeafClaim() *corev1.PersistentVolumeClaim {
@@ -168,7 +171,9 @@ func (s *Observed) OriginalReclaimPolicy() corev1.PersistentVolumeReclaimPolicy 
 }
 
 // PlacedClusterID returns the cluster ID of the member where the root, or its successor, is placed.
-func (s *Observed) PlacedClusterID() string { return s.RootOrSuccessor().Annotations[v1alpha1.AnnotationPlacedIn] }
+func (s *Observed) PlacedClusterID() string {
+	return s.RootOrSuccessor().Annotations[v1alpha1.AnnotationPlacedIn]
+}
 
 // HostClaimRefUID returns the UID of the claim in the host PV's claimRef, or "".
 func (s *Observed) HostClaimRefUID() types.UID {
@@ -211,7 +216,9 @@ func (s *Observed) MustBeDestroyed() bool {
 
 // StampedForOtherRoot reports whether the leaf PV has the stamp of a root other than the host PV's
 // claim.
-func (s *Observed) StampedForOtherRoot() bool { return s.LeafStamped && s.Stamp.UID != s.HostClaimRefUID() }
+func (s *Observed) StampedForOtherRoot() bool {
+	return s.LeafStamped && s.Stamp.UID != s.HostClaimRefUID()
+}
 
 // LastOtherOrigin returns the root that used the volume last, if it is not the host PV's claim: the root of
 // the leaf claim that is bound to the volume or, without such a leaf claim, the one in the leaf PV's
@@ -270,7 +277,7 @@ func (s *Observed) PromiseAssignedHere() bool {
 func (s *Observed) AwaitsPromisedDisk() bool {
 	unbound := s.Root.Spec.VolumeName == ""
 	if s.Promise == nil {
-		return s.Host == nil && (s.PromiseLost || unbound && hostclass.IsXylemClass(s.Class) && s.Class.Parameters[v1alpha1.ParameterProvisioning] == v1alpha1.ProvisioningPromise || s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID))
+		return s.Host == nil && (s.PromiseLost || unbound && hostpv.IsXylemClass(s.Class) && s.Class.Parameters[v1alpha1.ParameterProvisioning] == v1alpha1.ProvisioningPromise || s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID))
 	}
 	return (unbound || s.Promise.Name == s.Root.Spec.VolumeName) && hostpv.IsUnfulfilledPromise(s.Promise)
 }
@@ -297,7 +304,7 @@ func (s *Observed) HostVolumeName(claim *corev1.PersistentVolumeClaim) string {
 func (s *Observed) AdoptableBySuccessor() bool {
 	claim := s.Successor
 	return claim != nil && s.Leaf != nil && hostpv.RequestsEarlierVolume(claim, s.Leaf, s.Member) && s.LeafClaim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
-		hostclass.IsXylemClass(s.Class) &&
+		hostpv.IsXylemClass(s.Class) &&
 		claim.Annotations[v1alpha1.AnnotationPlacedIn] == s.Member.ClusterID && s.HostVolumeName(claim) == claim.Spec.VolumeName &&
 		placement.Member{Member: s.Member, Rules: s.Rules}.RefuseAdoption(claim, s.Class, s.Tenant, s.Leaf, false) == nil
 }
@@ -309,7 +316,9 @@ func (s *Observed) ReleasedWhenUnused() bool {
 }
 
 // AwaitsSnapshotOrClone reports whether a snapshot or a clone of the volume is still to be created.
-func (s *Observed) AwaitsSnapshotOrClone() bool { return len(s.Needs) > 0 || mirrorsnapshot.HasPendingSnapshot(s.Root) }
+func (s *Observed) AwaitsSnapshotOrClone() bool {
+	return len(s.Needs) > 0 || mirrorsnapshot.HasPendingSnapshot(s.Root)
+}
 
 // HasXylemFinalizer reports whether the host PV has Xylem's finalizer.
 func (s *Observed) HasXylemFinalizer() bool {

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -15,7 +14,7 @@ import (
 // SourceInMember is the data source of a claim, with the source's objects in the member.
 type SourceInMember struct {
 	// Of is the source that the claim names. At is the source's location.
-	Of datasource.DataSource
+	Of mirror.DataSource
 	At placement.CopyLocation
 	// Class is the leaf claim's class.
 	Class *storagev1.StorageClass
@@ -24,9 +23,9 @@ type SourceInMember struct {
 	Volume *corev1.PersistentVolume
 	// Snapshot is the leaf VolumeSnapshot with the source's name, and Content is its content. Unread
 	// is why Xylem cannot read the member's snapshots.
-	Snapshot *snapshotv1.VolumeSnapshot
-	Content  *snapshotv1.VolumeSnapshotContent
-	UnreadableCause   *mirror.Refusal
+	Snapshot        *snapshotv1.VolumeSnapshot
+	Content         *snapshotv1.VolumeSnapshotContent
+	UnreadableCause *mirror.Refusal
 	// Origin is the stamp of Claim or of Snapshot.
 	Origin mirror.Origin
 }
@@ -42,14 +41,14 @@ func (f *SourceInMember) LeafObject() (metav1.Object, bool) {
 // PinnedBySource reports whether the root's data source is in one member, so that the claim must be created
 // there.
 func (s *Observed) PinnedBySource() bool {
-	source, has := datasource.DataSourceOf(s.Root)
+	source, has := mirror.DataSourceOf(s.Root)
 	return has && source.IsInOneMember()
 }
 
 // SourceUnrecorded reports whether the controller source has yet to record the location of the
 // root's data source.
 func (s *Observed) SourceUnrecorded() bool {
-	_, recorded := datasource.DataSourceRecordOf(s.Root)
+	_, recorded := mirror.DataSourceRecordOf(s.Root)
 	return s.PinnedBySource() && !recorded
 }
 
@@ -63,7 +62,7 @@ func (s *Observed) SourceNotReadyHere() bool {
 	if from == nil {
 		return true // not observed
 	}
-	record, recorded := datasource.DataSourceRecordOf(s.Root)
+	record, recorded := mirror.DataSourceRecordOf(s.Root)
 	return from.At.Refusal != nil || from.At.ClusterID != s.Member.ClusterID || !recorded || record != from.At.DataSourceRecord
 }
 
@@ -85,7 +84,7 @@ func (s *Observed) SourceGoneOrReplaced() bool {
 		return false
 	}
 	_, found := from.LeafObject()
-	was := datasource.DataSourceUIDOfLeaf(s.LeafClaim)
+	was := mirror.DataSourceUIDOfLeaf(s.LeafClaim)
 	return was != "" && (!found || from.Origin.UID != was)
 }
 
@@ -93,8 +92,8 @@ func (s *Observed) SourceGoneOrReplaced() bool {
 // volume would be empty or have other data. A root that is already bound to a volume does
 // not need its source.
 func (s *Observed) DataSourceDiffers() bool {
-	if s.Root == nil || s.LeafClaim == nil || s.Root.Spec.VolumeName != "" && !hostpv.IsPromiseName(s.Root.Spec.VolumeName) || !datasource.HasDataSource(s.Root) {
+	if s.Root == nil || s.LeafClaim == nil || s.Root.Spec.VolumeName != "" && !hostpv.IsPromiseName(s.Root.Spec.VolumeName) || !mirror.HasDataSource(s.Root) {
 		return false
 	}
-	return !datasource.SameDataSource(s.Root, s.LeafClaim) || s.SourceNameReused && (!s.LeafStamped || s.Stamp.UID != s.Root.UID)
+	return !mirror.SameDataSource(s.Root, s.LeafClaim) || s.SourceNameReused && (!s.LeafStamped || s.Stamp.UID != s.Root.UID)
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-
-	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 const (
@@ -50,7 +48,9 @@ type jsonContainer struct {
 }
 
 // NewJSONWeigher returns a JSONWeigher for documents that are decoded to types of the shapes' scheme.
-func NewJSONWeigher(shapes *QuantityShapes) *JSONWeigher { return &JSONWeigher{root: shapes.root, value: shapes.root} }
+func NewJSONWeigher(shapes *QuantityShapes) *JSONWeigher {
+	return &JSONWeigher{root: shapes.root, value: shapes.root}
+}
 
 // WeighBytes consumes the next bytes of a document, and reports whether the document ended. It stops
 // at the end, because further bytes belong to the next document: taken is the number of bytes
@@ -108,13 +108,13 @@ func (j *JSONWeigher) beginToken() {
 	case j.key && j.path[len(j.path)-1].shape != nil:
 		j.limit = keyLimit
 	case !j.key && j.value != nil && j.value.quantity:
-		j.limit = quantity.LengthLimit + 1
+		j.limit = LengthLimit + 1
 	}
 }
 
 // checkQuantity checks the current value at its end.
 func (j *JSONWeigher) checkQuantity() error {
-	err := quantity.CheckText(string(j.kept))
+	err := CheckText(string(j.kept))
 	if j.kept, j.limit = j.kept[:0], 0; err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}

@@ -53,7 +53,9 @@ var compiledMessages sync.Map
 
 func messageOfType[T any]() *messageCost { return compiledMessageOf(reflect.TypeFor[T]()) }
 
-func messageOfObject(object runtime.Object) *messageCost { return compiledMessageOf(reflect.TypeOf(object).Elem()) }
+func messageOfObject(object runtime.Object) *messageCost {
+	return compiledMessageOf(reflect.TypeOf(object).Elem())
+}
 
 func compiledMessageOf(t reflect.Type) *messageCost {
 	if m, ok := compiledMessages.Load(t); ok {

@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 // protobufMagic is the prefix of Kubernetes' protobuf documents
@@ -136,7 +134,7 @@ func (s *documentScale) weighMessage(data []byte, m *messageCost) error {
 		case wire != protowire.BytesType:
 			return nil
 		case f.quantity:
-			if err := quantity.CheckText(string(value)); err != nil {
+			if err := CheckText(string(value)); err != nil {
 				return fmt.Errorf("%w: %w", ErrMalformed, err)
 			}
 			return nil

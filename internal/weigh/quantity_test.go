@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-
-	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 // endless are quantities that the decoder, or a comparison after it, takes minutes to compute.
@@ -105,7 +103,7 @@ func TestQuantities(t *testing.T) {
 		for _, text := range append(harmless, endless...) {
 			want := error(nil)
 			if strings.Contains(text, "0000000") || strings.Contains(text, "2147483647") {
-				want = quantity.ErrOutOfRange
+				want = ErrOutOfRange
 			}
 			check := func(how string, err error) {
 				t.Helper()
@@ -153,7 +151,7 @@ func TestTextThatLooksLikeQuantities(t *testing.T) {
 		"arguments":   `{"kind":"Pod","spec":{"containers":[{"args":[%q],"env":[{"name":"limits","value":%[1]q}],"resources":{"limits":{"cpu":"1"}}}]}}`,
 		"a message":   `{"kind":"Pod","status":{"message":%q,"containerStatuses":[{"resources":{"limits":{"cpu":"1"}},"image":%[1]q}]}}`,
 	} {
-		for _, text := range append(endless, strings.Repeat("1", quantity.LengthLimit+1)) {
+		for _, text := range append(endless, strings.Repeat("1", LengthLimit+1)) {
 			if err := weighJSON(fmt.Appendf(nil, format, text), 5); err != nil {
 				t.Errorf("%s: %s: %v", name, text, err)
 			}

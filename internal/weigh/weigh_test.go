@@ -17,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-
-	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 const plenty = 1 << 40
@@ -302,7 +300,7 @@ func FuzzJSON(f *testing.F) {
 		}
 		for _, list := range lists {
 			for name, q := range list {
-				if !quantity.IsInRange(q) {
+				if !IsInRange(q) {
 					t.Errorf("the quantity of %q is out of range", name)
 				}
 			}

@@ -3,4 +3,6 @@
 // parses Xylem's own messages. Each function names the message's source. Such messages are not an
 // API: if a release changes one, the function no longer matches it. For the messages of schedulers, the package
 // also has the remedies, which depend on nothing else.
+//
+// Its part text formats parts of messages for people: counts, quoted names and suggestions.
 package wording

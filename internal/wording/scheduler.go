@@ -71,7 +71,9 @@ var (
 )
 
 // AllObstacles returns all obstacles.
-func AllObstacles() []Obstacle { return slices.Concat(podObstacles, elsewhereObstacles, commonObstacles) }
+func AllObstacles() []Obstacle {
+	return slices.Concat(podObstacles, elsewhereObstacles, commonObstacles)
+}
 
 var obstaclePatterns = map[Obstacle]*regexp.Regexp{}
 

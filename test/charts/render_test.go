@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // full sets all values, so that every line of the templates is used.
@@ -278,7 +278,7 @@ var _ = Describe("What the charts render", func() {
 		} {
 			Expect(reached(address)).To(BeFalse(), address)
 		}
-		for _, service := range sanitize.MetadataServices {
+		for _, service := range mirror.MetadataServices {
 			Expect(reached(service.Addr().String())).To(BeFalse(), service.String())
 		}
 		for _, address := range []string{"10.96.0.1", "203.0.113.7", "2001:db8::1", "fd00:10:96::1"} {

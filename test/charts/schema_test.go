@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/yaml"
 
-	"github.com/xylem-io/xylem/internal/manager/options"
+	"github.com/xylem-io/xylem/internal/manager"
 )
 
 var _ = Describe("Wrong values", func() {
@@ -119,7 +119,7 @@ func closed(schema map[string]any, where string) {
 var _ = Describe("The manager's flags", func() {
 	It("can all be set by values, except those that the chart sets itself", func(ctx SpecContext) {
 		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
-		new(options.Options).AddFlags(flags)
+		new(manager.Options).AddFlags(flags)
 		new(zap.Options).BindFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, full)
 		Expect(err).NotTo(HaveOccurred())
@@ -146,7 +146,7 @@ var _ = Describe("The manager's flags", func() {
 
 	It("have the same defaults as the chart, unless a Pod needs other values", func(ctx SpecContext) {
 		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
-		new(options.Options).AddFlags(flags)
+		new(manager.Options).AddFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, `{}`)
 		Expect(err).NotTo(HaveOccurred())
 		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "recheck-interval", "claims-in-progress", "stuck-after", "silent-after", "nominated-node-name", "member-answer-limit", "member-cache-limit"} {

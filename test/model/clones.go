@@ -9,7 +9,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -33,7 +32,7 @@ func (m *Model) newRoot(c int, uid types.UID) *corev1.PersistentVolumeClaim {
 // sourceOf returns the data source of a root claim.
 func (m *Model) sourceOf(w world, root *corev1.PersistentVolumeClaim) *placement.CopySource {
 	s := &placement.CopySource{Claim: m.objects.claim(w.roots[0])}
-	s.Of, _ = datasource.DataSourceOf(root)
+	s.Of, _ = mirror.DataSourceOf(root)
 	if s.Claim == nil {
 		return s
 	}
@@ -94,10 +93,10 @@ func (m *Model) contentFor(w world, claim *corev1.PersistentVolumeClaim) (data t
 // otherData returns why the disk of a claim with a data source is wrong: it is empty, or a copy of
 // another claim that now has the source's name.
 func (m *Model) otherData(w world, root *corev1.PersistentVolumeClaim, made *corev1.PersistentVolume) []string {
-	if root.Spec.VolumeName != "" || !datasource.HasDataSource(root) {
+	if root.Spec.VolumeName != "" || !mirror.HasDataSource(root) {
 		return nil
 	}
-	record, _ := datasource.DataSourceRecordOf(root)
+	record, _ := mirror.DataSourceRecordOf(root)
 	_, name, _, _ := hostpv.LeafOfHostVolume(made)
 	leaf := m.leafNamed(w, name)
 	if leaf == nil {

@@ -21,13 +21,11 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 	"github.com/xylem-io/xylem/test/model/api"
@@ -185,9 +183,9 @@ func (m *Model) reconcile(ctx context.Context, w world, q request, r *run) step 
 	}
 	var reconciler reconcile.Reconciler
 	if q.controller == hostvolume.Name {
-		reconciler = settling.WrapReconciler(&hostvolume.Reconciler{
+		reconciler = guarded.WrapReconciler(&hostvolume.Reconciler{
 			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Recorder: r,
-			Records: &hostrecord.HostRecords{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
+			Records: &fencing.HostRecords{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
 		})
 	} else {
 		reconciler = m.linked(q.controller, w, r, cached, live)
@@ -223,7 +221,9 @@ func (q request) key() reconcile.Request {
 // linked returns a controller of the member's link.
 func (m *Model) linked(name string, w world, r *run, cached, live func(side) reader) reconcile.Reconciler {
 	link := m.newLink(w, r, cached, live)
-	others := func(context.Context, mirror.Member) ([]placing.OtherMember, error) { return m.others(live(memberSide)), nil }
+	others := func(context.Context, mirror.Member) ([]proof.OtherMember, error) {
+		return m.others(live(memberSide)), nil
+	}
 	if err := addTo(link, name, cached, live, others); err != nil {
 		panic(err)
 	}
@@ -236,32 +236,32 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 	return &member.Link{
 		Member: m.self, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
 		Recorder: r, Clock: r.clock, Snapshots: member.NewOptionalCache(), HostSnapshots: route.NewOptionalCache(), // neither cluster serves VolumeSnapshots
-		MemberWriter:       guarded.NewMemberWriter(writer{reader: live(memberSide), run: r}, m.self.HostID, m.self.Registration, g),
-		HostWriter:       guarded.NewHostWriter(writer{reader: live(hostSide), run: r}, m.self.Registration, g),
+		MemberWriter:      guarded.NewMemberWriter(writer{reader: live(memberSide), run: r}, m.self.HostID, m.self.Registration, g),
+		HostWriter:        guarded.NewHostWriter(writer{reader: live(hostSide), run: r}, m.self.Registration, g),
 		CheckNotSuspended: g.CheckNotSuspended,
-		RestoreTimes:   func() restores.RestoreTimes { return restoresOf(w.state) },
-		CheckUnrestored: func(context.Context) error { return nil },
-		AnnotateFence:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
+		RestoreTimes:      func() fencing.RestoreTimes { return restoresOf(w.state) },
+		CheckUnrestored:   func(context.Context) error { return nil },
+		AnnotateFence:     func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
 }
 
 // addTo adds a controller to a link. The controller has no state in memory.
-func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]placing.OtherMember, error)) error {
+func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]proof.OtherMember, error)) error {
 	mirrors := account.NewMirrorTracker(cached(hostSide), live(hostSide))
 	volumes := observe.Options{Orphans: account.NewOrphanTracker(), SilentAfter: rootpvc.DefaultSilentAfter, UnusedPromises: observe.NewUnusedPromises()}
 	switch name {
 	case rootpvc.Name:
 		return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: system, Mirrors: mirrors, Latency: account.NewProvisioningLatency(clock.RealClock{}), Backlog: backlog.New(clock.RealClock{}, backlog.DefaultLimit), OtherMembers: others})
 	case rootpv.Name:
-		return rootpv.Setup(link, volumes, &hostrecord.HostRecords{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
+		return rootpv.Setup(link, volumes, &fencing.HostRecords{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
 	case leafpv.Name:
 		return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: mirrors})
 	}
 	return fmt.Errorf("%s is not a controller of a link", name)
 }
 
-func restoresOf(s state) restores.RestoreTimes {
-	var r restores.RestoreTimes
+func restoresOf(s state) fencing.RestoreTimes {
+	var r fencing.RestoreTimes
 	if s.memberRestored {
 		r.Member = restored
 	}

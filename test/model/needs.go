@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
@@ -109,7 +108,7 @@ func (m *Model) needed(w world, n int) []string {
 		if clone == nil || !m.clones(c) || clone.DeletionTimestamp != nil || clone.Spec.VolumeName == "" {
 			continue
 		}
-		record, recorded := datasource.DataSourceRecordOf(clone)
+		record, recorded := mirror.DataSourceRecordOf(clone)
 		host := slices.Index(hostNames[:], clone.Spec.VolumeName)
 		if host < 0 || !recorded || !slices.Contains(of, string(record.UID)) {
 			continue

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
@@ -235,7 +235,7 @@ func registration() *v1alpha1.ClusterRegistration {
 // record returns the host's record of the member, without content, because the model does not use
 // it.
 func record(of mirror.Member) *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: hostrecord.HostRecordName(of.ClusterID), UID: "record",
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: fencing.HostRecordName(of.ClusterID), UID: "record",
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}}}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // ofSecond is the suffix that distinguishes the second member's controllers.
@@ -52,7 +52,7 @@ func (ms *moves) inSecond() {
 
 // others returns the other members that may have a claim, from this member's point of view. A
 // member that is not modeled has no leaf claims.
-func (m *Model) others(live reader) []placing.OtherMember {
+func (m *Model) others(live reader) []proof.OtherMember {
 	if !m.bounds.Members {
 		return nil
 	}
@@ -62,5 +62,5 @@ func (m *Model) others(live reader) []placing.OtherMember {
 		s.memberState = s.second
 		return s
 	}
-	return []placing.OtherMember{{Registration: m.other.Registration, Live: live, CheckUnrestored: func(context.Context) error { return nil }}}
+	return []proof.OtherMember{{Registration: m.other.Registration, Live: live, CheckUnrestored: func(context.Context) error { return nil }}}
 }

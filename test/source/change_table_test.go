@@ -112,7 +112,7 @@ func TestChangeProblems(t *testing.T) {
 		want int
 	}{
 		"all paths and names exist": {"`test/source/change_table_test.go`: `declares`, `changeTableHeader`; `internal`", 0},
-		"a method":                  {"`internal/guarded/leaf.go`: `SetDelete`", 0},
+		"a method":                  {"`internal/guarded/leaf.go`: `SetVolumePolicyDelete`", 0},
 		"a path does not exist":     {"`internal/nowhere.go`", 1},
 		"a name is not declared":    {"`test/source/change_table_test.go`: `nothing`", 1},
 		"the row names no path":     {"something", 1},

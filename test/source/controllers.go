@@ -80,7 +80,7 @@ func (p *program) registered(call *ast.CallExpr) ast.Expr {
 	}
 	var reconciler ast.Expr
 	switch f.Name() {
-	case "Controller":
+	case "AddController":
 		if f.Pkg().Path() != module+"internal/member" {
 			return nil
 		}
@@ -94,7 +94,7 @@ func (p *program) registered(call *ast.CallExpr) ast.Expr {
 		return nil
 	}
 	if wrapper, ok := reconciler.(*ast.CallExpr); ok {
-		if f := p.declaredCallee(wrapper); f != nil && f.FullName() == module+"internal/guarded/settling.WrapReconciler" {
+		if f := p.declaredCallee(wrapper); f != nil && f.FullName() == module+"internal/guarded.WrapReconciler" {
 			return wrapper.Args[0]
 		}
 	}

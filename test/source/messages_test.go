@@ -10,22 +10,22 @@ import (
 // inspectMessages lists the functions that inspect a message but do not base a decision on it, each
 // with its purpose. An unnecessary entry fails the test.
 var inspectMessages = map[string]string{
-	"internal/cli/inspect.Plain":            "puts text on one line, for a terminal",
-	"internal/cli/inspect.Wrap":             "wraps text, for a terminal",
-	"internal/cli/inspect.split":            "prints what happened and what to do on separate lines",
-	"internal/cli/why.walk.snapshot":        "prints the reason of the event with the same message as a snapshot's error, which has none",
-	"internal/cli/inspect.toDoFor":          "prints what REASONS.md advises for the reason at the beginning of the message",
-	"internal/cli/inspect.EndSentence":      "ends a sentence, for display",
-	"internal/mirror/hostpv.VolumeDriftOf":          "compares names of VolumeAttributesClasses, which a member sends as text",
-	"internal/mirror/pvc.AttributesClassChangeOf":      "compares names of VolumeAttributesClasses, which a member sends as text",
-	"internal/mirror/sanitize.PlainLine":         "puts text on one line, for display",
-	"internal/mirror/sanitize.PlainText":        "removes control characters and truncates, for display",
-	"internal/mirror/snapshot.FailedStatus":       "keeps the time of a report if its message is unchanged",
+	"internal/cli/inspect.Plain":                             "puts text on one line, for a terminal",
+	"internal/cli/inspect.Wrap":                              "wraps text, for a terminal",
+	"internal/cli/inspect.split":                             "prints what happened and what to do on separate lines",
+	"internal/cli/why.walk.snapshot":                         "prints the reason of the event with the same message as a snapshot's error, which has none",
+	"internal/cli/inspect.toDoFor":                           "prints what REASONS.md advises for the reason at the beginning of the message",
+	"internal/cli/inspect.EndSentence":                       "ends a sentence, for display",
+	"internal/mirror/hostpv.VolumeDriftOf":                   "compares names of VolumeAttributesClasses, which a member sends as text",
+	"internal/mirror/pvc.AttributesClassChangeOf":            "compares names of VolumeAttributesClasses, which a member sends as text",
+	"internal/mirror.PlainLine":                              "puts text on one line, for display",
+	"internal/mirror.PlainText":                              "removes control characters and truncates, for display",
+	"internal/mirror/snapshot.FailedStatus":                  "keeps the time of a report if its message is unchanged",
 	"internal/mirror/snapshot.ContentRecord.MatchesHandleOf": "compares snapshot handles, which a member sends as text",
-	"internal/mirror/snapshot.ContentRecord.MatchesDisk":   "compares handles of disks, which a member sends as text",
-	"internal/snapshot.Observed.IsRecreatedContent":  "compares snapshot handles, which a member sends as text",
-	"internal/snapshot.Observed.IsContentRecorded":   "compares snapshot handles, which a member sends as text",
-	"internal/mirror/report.OwnProblem":            "keeps one member's message for display, without earlier messages from others",
+	"internal/mirror/snapshot.ContentRecord.MatchesDisk":     "compares handles of disks, which a member sends as text",
+	"internal/snapshot.Observed.IsRecreatedContent":          "compares snapshot handles, which a member sends as text",
+	"internal/snapshot.Observed.IsContentRecorded":           "compares snapshot handles, which a member sends as text",
+	"internal/mirror/report.OwnProblem":                      "keeps one member's message for display, without earlier messages from others",
 }
 
 func TestNoDecisionReadsMessageText(t *testing.T) {

@@ -40,8 +40,12 @@ var replacementOf = func() map[string]string {
 // partOfName matches one word of an identifier in camel case.
 var partOfName = regexp.MustCompile(`^[a-z0-9]+|[A-Z][a-z0-9]+`)
 
+// kubernetesGates matches Kubernetes' own terms, which contain an avoided word.
+var kubernetesGates = regexp.MustCompile(`(?i)(feature|readiness|scheduling)gates?`)
+
 // avoidedIn returns the replacement of the first avoided word in an identifier, or "".
 func avoidedIn(identifier string) string {
+	identifier = kubernetesGates.ReplaceAllString(identifier, "")
 	for _, word := range partOfName.FindAllString(identifier, -1) {
 		if replacement := replacementOf[strings.ToLower(word)]; replacement != "" {
 			return replacement

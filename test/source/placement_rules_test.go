@@ -19,8 +19,8 @@ var placementRules = map[string]bool{
 var outsidePlacement = map[string]string{
 	"internal/cli/register/namespaces.go: adviseOnNamespaces": "calls package placement, and prints the labels that a namespace needs",
 	"internal/cli/register/spec.go: ApplyTo":                  "writes the values of the flags",
-	"internal/reflection/host.go: HostClassForRuling":                  "writes the topologies of a reflected class",
-	"internal/reflection/host.go: clusterIDsOf":                 "reads back the topologies that HostClass wrote, to find the members that offer the class",
+	"internal/reflection/host.go: HostClassForRuling":         "writes the topologies of a reflected class",
+	"internal/reflection/host.go: clusterIDsOf":               "reads back the topologies that HostClass wrote, to find the members that offer the class",
 }
 
 // TestOnlyPlacementReadsRules prevents other packages from deciding what may be placed in a member.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	snapshots "github.com/xylem-io/xylem/internal/snapshot/lifecycle"
+	"github.com/xylem-io/xylem/internal/snapshot"
 	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -25,27 +25,27 @@ var stepTables = []struct {
 		"rootpvc": lifecycle.RootPVC, "rootpv": lifecycle.RootPV, "leafpv": lifecycle.LeafPV, "hostvolume": lifecycle.HostVolume,
 	}, lifecycle.NeedsOfStep, lifecycle.ReasonsOfStep, lifecycle.StepsOfOwner},
 	{map[string]states.Owner{
-		"rootsnapshot": snapshots.RootSnapshot, "leafsnapshot": snapshots.LeafSnapshot, "hostsnapshot": snapshots.HostSnapshot,
-	}, snapshots.NeedsOfStep, snapshots.ReasonsOfStep, snapshots.StepsOwnedBy},
+		"rootsnapshot": snapshot.RootSnapshot, "leafsnapshot": snapshot.LeafSnapshot, "hostsnapshot": snapshot.HostSnapshot,
+	}, snapshot.NeedsOfStep, snapshot.ReasonsOfStep, snapshot.StepsOwnedBy},
 }
 
 // reportingPackages lists the packages that report on behalf of these controllers.
 var reportingPackages = map[string]string{
-	"reporter": "internal/controller/rootpvc", "report": "internal/mirror/report", "desired": "internal/volume/desired", "pvc": "internal/mirror/pvc", "placement": "internal/placement",
+	"reporter": "internal/controller/rootpvc", "report": "internal/mirror/report", "volume": "internal/volume", "pvc": "internal/mirror/pvc", "placement": "internal/placement",
 }
 
-// reportingFields maps the reconcilers' fields, and the method Place, to the packages of their types.
-var reportingFields = map[string]string{"reports": "reporter", "Place": "placement"}
+// reportingFields maps the reconcilers' fields, and the method PlacementMember, to the packages of their types.
+var reportingFields = map[string]string{"reports": "reporter", "PlacementMember": "placement"}
 
 // notFollowed lists functions that are not followed. Most only pass on a reason. The table's rows report the
 // reasons of observer.
-var notFollowed = []string{"Problem", "SetPlaced", "ReasonFailsClaim", "ReasonQuotesMember", "observer"}
+var notFollowed = []string{"ReportProblem", "SetPlacedCondition", "ReasonFailsClaim", "ReasonQuotesMember", "newClaimObserver"}
 
 // TestStepsPresentWhatTheyNeed compares the evidence, proofs and reported reasons that the table lists
-// for a step with those in the step's case in act, and in the functions that this case calls.
+// for a step with those in the step's case in executeStep, and in the functions that this case calls.
 func TestStepsPresentWhatTheyNeed(t *testing.T) {
 	reasons, provers, others := reasonValues(t), map[string]*ast.FuncDecl{}, map[string]map[string]*ast.FuncDecl{}
-	for _, dir := range []string{"internal/proof", "internal/proof/dropping", "internal/proof/snapshots"} {
+	for _, dir := range []string{"internal/proof"} {
 		maps.Copy(provers, functionsOf(t, dir))
 	}
 	for name, dir := range reportingPackages {
@@ -55,14 +55,14 @@ func TestStepsPresentWhatTheyNeed(t *testing.T) {
 		for controller, owner := range table.controllers {
 			t.Run(controller, func(t *testing.T) {
 				functions := functionsOf(t, "internal/controller/"+controller)
-				steps := stepsOf(functions["act"])
+				steps := stepsOf(functions["executeStep"])
 				for step, body := range steps {
 					got := stepEvidence{
 						functions: functions, provers: provers, helpers: others, reasonValues: reasons,
 						seen: map[*ast.FuncDecl]bool{}, proofs: map[string]bool{}, evidence: map[string]bool{}, reasons: map[string]bool{},
 					}
 					for _, statement := range body {
-						got.look(statement, functions["act"], functions)
+						got.look(statement, functions["executeStep"], functions)
 					}
 					want := table.needs(step)
 					compareNeeds(t, step, "evidence", want.Evidence, got.evidence)
@@ -97,10 +97,10 @@ func functionsOf(t *testing.T, dir string) map[string]*ast.FuncDecl {
 	return functions
 }
 
-// stepsOf returns the bodies of the cases in act, by step.
-func stepsOf(act *ast.FuncDecl) map[states.Step][]ast.Stmt {
+// stepsOf returns the bodies of the cases in executeStep, by step.
+func stepsOf(executeStep *ast.FuncDecl) map[states.Step][]ast.Stmt {
 	bodies := map[states.Step][]ast.Stmt{}
-	ast.Inspect(act, func(node ast.Node) bool {
+	ast.Inspect(executeStep, func(node ast.Node) bool {
 		clause, ok := node.(*ast.CaseClause)
 		if !ok {
 			return true
@@ -140,13 +140,15 @@ func (o *stepEvidence) look(node ast.Node, in *ast.FuncDecl, scope map[string]*a
 		case *ast.CallExpr:
 			selector, ok := node.Fun.(*ast.SelectorExpr)
 			switch {
-			case ok && isProver(selector.X):
+			case ok && isProver(selector.X) && returnsEvidence(o.provers[selector.Sel.Name]):
 				o.proofs[selector.Sel.Name] = true
 			case ok && slices.Contains(destructiveMethods, selector.Sel.Name) && len(node.Args) > 2:
 				o.evidence[o.typeOf(node.Args[len(node.Args)-1], in)] = true
 			}
 		case *ast.SelectorExpr:
 			o.selects(node, scope)
+			o.look(node.X, in, scope) // node.Sel may be a field with the name of a function
+			return false
 		case *ast.Ident:
 			if function := scope[node.Name]; function != nil && function.Recv == nil {
 				o.follow(function, scope)
@@ -259,6 +261,16 @@ func (o *stepEvidence) resultOf(call *ast.CallExpr) string {
 	return evidenceType(function.Type.Results.List[0].Type)
 }
 
+// returnsEvidence reports whether a function of package proof does more than compare objects, and return a bool.
+func returnsEvidence(prover *ast.FuncDecl) bool {
+	if prover == nil || prover.Type.Results == nil {
+		return false
+	}
+	results := prover.Type.Results.List
+	only, ok := results[0].Type.(*ast.Ident)
+	return len(results) > 1 || !ok || only.Name != "bool"
+}
+
 func hasName(idents []*ast.Ident, name string) bool {
 	return slices.ContainsFunc(idents, func(ident *ast.Ident) bool { return ident.Name == name })
 }
@@ -274,15 +286,15 @@ func evidenceType(expression ast.Expr) string {
 	return ""
 }
 
-// isProver reports whether an expression is a proof.Prover (the result of Proof, proof or prover, or a literal), or
-// package placing, adoption or dropping.
+// isProver reports whether an expression is a prover (the result of a function that returns one, or a literal), or
+// package proof.
 func isProver(expression ast.Expr) bool {
 	switch expression := expression.(type) {
 	case *ast.Ident:
-		return slices.Contains([]string{"placing", "adoption", "dropping"}, expression.Name)
+		return slices.Contains([]string{"proof"}, expression.Name)
 	case *ast.CallExpr:
 		selector, ok := expression.Fun.(*ast.SelectorExpr)
-		return ok && slices.Contains([]string{"Proof", "proof", "prover"}, selector.Sel.Name)
+		return ok && slices.Contains([]string{"NewProver", "newProver", "snapshotProver"}, selector.Sel.Name)
 	case *ast.CompositeLit:
 		selector, ok := expression.Type.(*ast.SelectorExpr)
 		return ok && selector.Sel.Name == "Prover"

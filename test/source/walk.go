@@ -111,12 +111,12 @@ var watchingCalls = []watchingCall{
 	{"sigs.k8s.io/controller-runtime/pkg/builder", "Watches", hostSide, 0},
 	{"sigs.k8s.io/controller-runtime/pkg/builder", "WatchesMetadata", hostSide, 0},
 	{"sigs.k8s.io/controller-runtime/pkg/source", "Kind", "", 1},
-	{module + "internal/member", "RootSource", hostSide, 0},
-	{module + "internal/member", "LeafSource", leafSide, 0},
+	{module + "internal/member", "RootObjectSource", hostSide, 0},
+	{module + "internal/member", "LeafObjectSource", leafSide, 0},
 	{module + "internal/member", "LeafSnapshotSource", leafSide, 0},
 	{module + "internal/member", "LeafAttachmentSource", leafSide, 0},
 	{module + "internal/member", "HostSnapshotSource", hostSide, 0},
-	{module + "internal/route", "Events", hostSide, 0}, // LeafSnapshotSource and LeafAttachmentSource also call it
+	{module + "internal/route", "EventSource", hostSide, 0}, // LeafSnapshotSource and LeafAttachmentSource also call it
 }
 
 // accesses records a call that reads or watches, and returns false for other calls.
@@ -130,7 +130,7 @@ func (w *walk) accesses(call *ast.CallExpr, f *types.Func, receiver *ast.Selecto
 		}
 		w.record(w.reads, &w.unknownReads, call, w.sidesOf(receiver.X, in, 0), w.kindsOf(object, in, 0))
 		return true
-	case path == module+"internal/route" && name == "Each": // Each reads from the host's informers
+	case path == module+"internal/route" && name == "VisitObjects": // it reads from the host's informers
 		w.record(w.reads, &w.unknownReads, call, []side{hostSide}, w.kindsOf(call.Args[1], in, 0))
 		return true
 	}

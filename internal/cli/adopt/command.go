@@ -131,7 +131,7 @@ func (r *run) adoptVolume(ctx context.Context, classGiven bool) error {
 
 func (r *run) unchanged() error {
 	if r.output.Format == "" {
-		fmt.Fprintf(r.env.Out, "The host can adopt the volume. Nothing was changed (%s)\n", r.dry.Mark())
+		fmt.Fprintf(r.env.Out, "The host can adopt the volume. Nothing was changed (%s)\n", r.dry.DryRunSuffix())
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (r *run) awaitBinding(ctx context.Context) error {
 	}
 	if r.output.Format == "" {
 		paint := r.env.PaintOf(r.env.Out)
-		fmt.Fprintf(r.env.Out, "%s: PersistentVolume %q represents volume %q in member %q. Claims in the host can now use the volume\n", paint.Good("Adopted"), r.asks.Name, r.leafName, r.registration)
+		fmt.Fprintf(r.env.Out, "%s: PersistentVolume %q represents volume %q in member %q. Claims in the host can now use the volume\n", paint.PaintGood("Adopted"), r.asks.Name, r.leafName, r.registration)
 	}
 	return nil
 }

@@ -21,14 +21,10 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/text"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/problem"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // openClusters reads the registration and the volume, and checks that the kubeconfig points to that member.
@@ -51,17 +47,17 @@ func (r *run) openClusters(ctx context.Context) error {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("read registration %q: %w", r.registration, err))
 	}
 	r.there = placement.MemberOfRegistration(r.cr, nil).Member
-	if r.there.HostID, err = r.host.ID(ctx); err != nil {
+	if r.there.HostID, err = r.host.ReadClusterID(ctx); err != nil {
 		return command.Explain("the host", r.host.Config, err)
 	}
-	id, err := r.member.ID(ctx)
+	id, err := r.member.ReadClusterID(ctx)
 	switch {
 	case err != nil:
 		return command.Explain("the member", r.member.Config, err)
 	case r.there.ClusterID == "":
 		return fmt.Errorf("the manager has not connected to member %q yet, so the member's cluster ID is unknown. `kubectl describe clusterregistration %s` shows why", r.registration, r.registration)
 	case id != r.there.ClusterID:
-		return fmt.Errorf(access.OtherClusterFormat+". Specify a kubeconfig for cluster %[4]s", r.admin.Flag(), id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
+		return fmt.Errorf(access.OtherClusterFormat+". Specify a kubeconfig for cluster %[4]s", r.admin.ContextFlag(), id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
 	}
 	r.leaf = &corev1.PersistentVolume{}
 	if err := r.member.Get(ctx, client.ObjectKey{Name: r.leafName}, r.leaf); err != nil {
@@ -107,7 +103,7 @@ func (r *run) plannedVolume() *corev1.PersistentVolume {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 			Driver: v1alpha1.ProvisionerName, VolumeHandle: r.there.ClusterID + "/" + r.leafName,
 		}},
-		NodeAffinity: affinity.NodeAffinityToMember(r.there.ClusterID),
+		NodeAffinity: mirror.NodeAffinityToMember(r.there.ClusterID),
 	}
 	if csi := r.leaf.Spec.CSI; csi != nil {
 		spec.CSI.ReadOnly, spec.CSI.FSType = csi.ReadOnly, csi.FSType
@@ -136,12 +132,12 @@ func (r *run) hostClass(ctx context.Context) (string, error) {
 	var found []string
 	for i := range classes.Items {
 		class := &classes.Items[i]
-		if mapped, _ := there.StorageClassFor(class); hostclass.IsMirrorClass(class) && mapped == r.leaf.Spec.StorageClassName {
+		if mapped, _ := there.StorageClassFor(class); hostpv.IsMirrorClass(class) && mapped == r.leaf.Spec.StorageClassName {
 			found = append(found, class.Name)
 		}
 	}
 	if len(found) > 1 {
-		return "", fmt.Errorf("several classes in the host map to the volume's class %q in the member: %s. Choose one with --class", r.leaf.Spec.StorageClassName, text.QuotedNames(found...))
+		return "", fmt.Errorf("several classes in the host map to the volume's class %q in the member: %s. Choose one with --class", r.leaf.Spec.StorageClassName, wording.QuotedNames(found...))
 	}
 	return strings.Join(found, ""), nil
 }
@@ -167,7 +163,7 @@ func (r *run) checkVolume(ctx context.Context) error {
 	if err := r.observeVolume(ctx, s); err != nil {
 		return err
 	}
-	if refusal := problem.ReportImportRefused(s); refusal != nil {
+	if refusal := volume.ReportImportRefused(s); refusal != nil {
 		return errors.New(refusal.Message)
 	}
 	return nil
@@ -237,7 +233,7 @@ func (r *run) printPlan() error {
 	}{{fmt.Sprintf("member %q", r.registration), r.leaf}, {"the host", r.asks}} {
 		pv := half.pv
 		storage := pv.Spec.Capacity[corev1.ResourceStorage]
-		driver, handle := volumesource.VolumeSourceOf(pv)
+		driver, handle := mirror.VolumeSourceOf(pv)
 		fmt.Fprintf(w, "In %s\t%s\n  source\t%s %s\n  capacity\t%s\n  access modes\t%s\n  class\t%s\n  policy\t%s\n",
 			half.where, "PersistentVolume "+pv.Name, driver, handle, storage.String(), modesOfVolume(pv), textOrNone(pv.Spec.StorageClassName), pv.Spec.PersistentVolumeReclaimPolicy)
 		if ref := pv.Spec.ClaimRef; ref != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/member/access"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // missingFile is the file that lists what could not be read.
@@ -113,5 +113,5 @@ func (b *bundle) closeArchive() error {
 }
 
 func (b *bundle) summaryLines() []string {
-	return []string{text.CountNoun(b.files, "file"), text.CountNoun(b.objects, "object")}
+	return []string{wording.CountNoun(b.files, "file"), wording.CountNoun(b.objects, "object")}
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 const (
@@ -138,7 +138,7 @@ func (c *cluster) readObjects(ctx context.Context, kind schema.GroupVersionKind,
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // the cluster does not serve the kind
 			return kept
 		case err != nil:
-			c.recordMissing(c.source.Name, text.PluralNoun(kind.Kind), err)
+			c.recordMissing(c.source.Name, wording.PluralNoun(kind.Kind), err)
 			return kept
 		}
 		for i := range list.Items {
@@ -151,7 +151,7 @@ func (c *cluster) readObjects(ctx context.Context, kind schema.GroupVersionKind,
 			return kept
 		}
 		if seen >= most {
-			c.recordMissing(c.source.Name, text.PluralNoun(kind.Kind), fmt.Errorf("there are more than %d, and the rest was not read", most))
+			c.recordMissing(c.source.Name, wording.PluralNoun(kind.Kind), fmt.Errorf("there are more than %d, and the rest was not read", most))
 			return kept
 		}
 	}

@@ -13,12 +13,12 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 type options struct {
 	env  *command.Env
-	way  doctor.Way
+	way  doctor.ConnectionWay
 	file string
 	// logSince and logLimit limit the logs of each container.
 	logSince time.Duration
@@ -100,7 +100,7 @@ func (o *options) writeBundle(ctx context.Context) (err error) {
 	}
 	fmt.Fprintf(o.env.Out, "%s: %s\n", o.file, strings.Join(b.summaryLines(), ", "))
 	if len(b.missing) > 0 {
-		fmt.Fprintf(o.env.Out, "Could not read %s. For the causes, see %s in the archive.\n", text.CountNoun(len(b.missing), "item"), filepath.Join(name, missingFile))
+		fmt.Fprintf(o.env.Out, "Could not read %s. For the causes, see %s in the archive.\n", wording.CountNoun(len(b.missing), "item"), filepath.Join(name, missingFile))
 	}
 	fmt.Fprintln(o.env.Out, "Read the archive before you publish it. It contains names, labels, images, addresses and log lines from your clusters.")
 	return nil

@@ -30,8 +30,8 @@ func (d *DryRun) AddFlag(c *cobra.Command, client, server string) {
 	}
 }
 
-// Mark returns the suffix that kubectl adds to the output of a dry run.
-func (d DryRun) Mark() string {
+// DryRunSuffix returns the suffix that kubectl adds to the output of a dry run.
+func (d DryRun) DryRunSuffix() string {
 	if d == DryRunServer {
 		return "server dry run"
 	}

@@ -24,7 +24,7 @@ func TestColour(t *testing.T) {
 			out := &bytes.Buffer{}
 			env := NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clock.RealClock{})
 			env.color = tc.flag
-			if got := env.PaintOf(out).Bad("x"); got != tc.want {
+			if got := env.PaintOf(out).PaintBad("x"); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

@@ -19,7 +19,7 @@ import (
 const MemberAccount = "xylem"
 
 // HostAccount returns the name of one host's ServiceAccount in a member. The member's policies
-// derive the host's cluster ID from it.
+// derive the host's cluster ReadClusterID from it.
 func HostAccount(hostID string) string { return MemberAccount + "-host-" + hostID }
 
 // callTimeout limits each request to a member, so that the plugin reports an unreachable member
@@ -41,8 +41,8 @@ func (m *Member) AddFlags(flags *pflag.FlagSet, usage string) {
 // Given reports whether the flags select a member.
 func (m *Member) Given() bool { return m.Kubeconfig != "" || m.Context != "" }
 
-// Flag returns the flag that selects the member, for messages.
-func (m *Member) Flag() string {
+// ContextFlag returns the flag that selects the member, for messages.
+func (m *Member) ContextFlag() string {
 	if m.Kubeconfig == "" {
 		return "--member-context"
 	}
@@ -65,8 +65,8 @@ func (m *Member) Config(env *Env) (*rest.Config, error) {
 	return config, nil
 }
 
-// ID returns the ID of a cluster: the UID of its kube-system namespace.
-func (c *Cluster) ID(ctx context.Context) (string, error) {
+// ReadClusterID returns the ReadClusterID of a cluster: the UID of its kube-system namespace.
+func (c *Cluster) ReadClusterID(ctx context.Context) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
 		return "", fmt.Errorf("read the kube-system namespace, whose UID identifies the cluster: %w", err)

@@ -52,8 +52,8 @@ func TestMemberFlags(t *testing.T) {
 			if err == nil {
 				got = config.Host
 			}
-			if got != tc.want || tc.member.Given() != tc.given || tc.member.Flag() != tc.flag {
-				t.Errorf("got server %q (%v), given %t, flag %s", got, err, tc.member.Given(), tc.member.Flag())
+			if got != tc.want || tc.member.Given() != tc.given || tc.member.ContextFlag() != tc.flag {
+				t.Errorf("got server %q (%v), given %t, flag %s", got, err, tc.member.Given(), tc.member.ContextFlag())
 			}
 		})
 	}

@@ -17,9 +17,9 @@ import (
 // FieldOwner is the field owner of all of the plugin's writes.
 const FieldOwner = client.FieldOwner("kubectl-xylem")
 
-// Ours reports whether the plugin created or changed the object, based on its managed fields. The
+// CreatedByXylem reports whether the plugin created or changed the object, based on its managed fields. The
 // label is not evidence, because `kubectl apply -k` sets the same label. Ours is pure.
-func Ours(obj client.Object) bool {
+func CreatedByXylem(obj client.Object) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == string(FieldOwner) })
 }
 

@@ -28,11 +28,11 @@ const (
 // colours lists the sequences that may pass to a colored stream.
 var colours = [][]byte{[]byte(green), []byte(red), []byte(yellow), []byte(bold), []byte(faint), []byte(uncolored), []byte(warning)}
 
-// Good colors text about good states.
-func (p Paint) Good(s string) string { return p.inColor(green, s) }
+// PaintGood colors text about good states.
+func (p Paint) PaintGood(s string) string { return p.inColor(green, s) }
 
-// Bad colors errors.
-func (p Paint) Bad(s string) string { return p.inColor(red, s) }
+// PaintBad colors errors.
+func (p Paint) PaintBad(s string) string { return p.inColor(red, s) }
 
 // Doubtful colors states that are in transition or may become errors.
 func (p Paint) Doubtful(s string) string { return p.inColor(yellow, s) }

@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/access"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 const (
@@ -133,7 +133,7 @@ func (r *run) openClusters(ctx context.Context) (*v1alpha1.ClusterRegistration, 
 	if r.host, err = r.env.HostCluster(); err != nil {
 		return nil, err
 	}
-	if r.hostID, err = r.host.ID(ctx); err != nil {
+	if r.hostID, err = r.host.ReadClusterID(ctx); err != nil {
 		return nil, command.Explain("the host", r.host.Config, err)
 	}
 	if err := r.openMember(ctx); err != nil {
@@ -154,11 +154,11 @@ func (r *run) openMember(ctx context.Context) error {
 	if r.member, err = r.env.NewCluster(admin); err != nil {
 		return err
 	}
-	if r.memberID, err = r.member.ID(ctx); err != nil {
+	if r.memberID, err = r.member.ReadClusterID(ctx); err != nil {
 		return command.Explain("the member", r.member.Config, err)
 	}
 	if r.memberID == r.hostID {
-		return fmt.Errorf(access.IsHostFormat+". Specify the member's kubeconfig, and choose the host with --context", r.admin.Flag())
+		return fmt.Errorf(access.IsHostFormat+". Specify the member's kubeconfig, and choose the host with --context", r.admin.ContextFlag())
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (r *run) findMember(ctx context.Context) (*v1alpha1.ClusterRegistration, er
 		case item.Name == r.name:
 			cr = item
 		case r.memberID != "" && item.Status.ClusterID == r.memberID:
-			return nil, fmt.Errorf("%s points to the cluster that is registered as %q. Deregister that registration, or specify another kubeconfig", r.admin.Flag(), item.Name)
+			return nil, fmt.Errorf("%s points to the cluster that is registered as %q. Deregister that registration, or specify another kubeconfig", r.admin.ContextFlag(), item.Name)
 		}
 	}
 	if cr == nil {
@@ -192,14 +192,14 @@ func (r *run) findMember(ctx context.Context) (*v1alpha1.ClusterRegistration, er
 		}
 		return nil, fmt.Errorf("there is no registration %q in the host.%s `kubectl get clusterregistrations` lists all registrations. To clean up a member without a registration, set --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
-		return nil, fmt.Errorf(access.OtherClusterFormat+". Specify a kubeconfig for cluster %[4]s", r.admin.Flag(), r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
+		return nil, fmt.Errorf(access.OtherClusterFormat+". Specify a kubeconfig for cluster %[4]s", r.admin.ContextFlag(), r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
 	}
 	return cr, nil
 }
 
 // unchanged reports that a dry run changed nothing.
 func (r *run) unchanged() error {
-	fmt.Fprintf(r.env.Out, "Nothing was changed (%s)\n", r.dry.Mark())
+	fmt.Fprintf(r.env.Out, "Nothing was changed (%s)\n", r.dry.DryRunSuffix())
 	return nil
 }
 
@@ -208,7 +208,7 @@ func (r *run) confirmDeregistration(pods int) error {
 	if r.yes {
 		return nil
 	}
-	return r.env.Confirm("registration", r.name, fmt.Sprintf("continue (%s will be evicted)", text.CountNoun(pods, "Pod")))
+	return r.env.Confirm("registration", r.name, fmt.Sprintf("continue (%s will be evicted)", wording.CountNoun(pods, "Pod")))
 }
 
 // awaitDeparture deletes the registration, and waits until the manager has deregistered the member.

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // recordPrefix, followed by a member's cluster ID, is the name of the host's record of that member,
@@ -135,7 +135,7 @@ func (r *run) cleanMember(ctx context.Context) error {
 	}
 	if !left.forgettable() {
 		r.reportMemberStays("in the member: %s and %s of this host. Namespace %q and policy \"xylem-stamps\" stay too, because they record and protect ownership",
-			text.CountNoun(left.volumes, "volume"), text.CountNoun(left.claims, "claim"), r.env.Namespace)
+			wording.CountNoun(left.volumes, "volume"), wording.CountNoun(left.claims, "claim"), r.env.Namespace)
 		return nil
 	}
 	if left.record == nil || !gone {
@@ -156,7 +156,7 @@ func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructure
 	if err != nil || now == nil {
 		return err == nil, err
 	}
-	if !command.Ours(now) {
+	if !command.CreatedByXylem(now) {
 		r.reportMemberStays("in the member: namespace %q, which this plugin did not create", now.Name)
 		return false, nil
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // survey contains the host's objects that belong to a member.
@@ -122,5 +122,5 @@ func sortedKeys[T any, P interface {
 
 // shownNames returns the first few names.
 func shownNames(names []string) string {
-	return text.FirstNames(names, text.NamesListed, ", ")
+	return wording.FirstNames(names, wording.NamesListed, ", ")
 }

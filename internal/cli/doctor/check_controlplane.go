@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // CheckControlPlane is the name of this check.
@@ -25,9 +25,9 @@ var controlPlaneCheck = checkOf[*Facts]{name: CheckControlPlane, read: readContr
 // controlPlaneFacts are the visible settings of the control plane, and claims that make it fail.
 type controlPlaneFacts struct {
 	// Control contains the Pods of kube-apiserver, kube-controller-manager and kube-scheduler, if they
-	// are visible. Gates are the feature gates of the API server that responded.
-	Control inspect.Objects[corev1.Pod]
-	Gates   inspect.Object[map[string]bool]
+	// are visible. FeatureGates are those of the API server that responded.
+	Control      inspect.Objects[corev1.Pod]
+	FeatureGates inspect.Object[map[string]bool]
 	// Annotated are the claims without a volume whose class only the old annotation names.
 	Annotated inspect.Objects[annotatedClaim]
 }
@@ -54,7 +54,7 @@ func readControlPlane(ctx context.Context, r *inspect.Reader, f *Facts) {
 				r.RecordMissing("the API server's feature gates", err)
 				return
 			}
-			h.Gates = inspect.Object[map[string]bool]{Item: &found, Read: true}
+			h.FeatureGates = inspect.Object[map[string]bool]{Item: &found, Read: true}
 		},
 	)
 }
@@ -64,17 +64,17 @@ func readClaimsNamedByAnnotation(ctx context.Context, r *inspect.Reader) inspect
 	return inspect.ReadList(ctx, r, "PersistentVolumeClaims", &corev1.PersistentVolumeClaimList{}, func(l *corev1.PersistentVolumeClaimList) []annotatedClaim {
 		var some []annotatedClaim
 		for i := range l.Items {
-			if c := &l.Items[i]; c.Spec.VolumeName == "" && hostclass.IsClassNamedOnlyByAnnotation(c) {
-				some = append(some, annotatedClaim{Namespace: c.Namespace, Name: c.Name, Class: hostclass.ClassNameOf(c)})
+			if c := &l.Items[i]; c.Spec.VolumeName == "" && hostpv.IsClassNamedOnlyByAnnotation(c) {
+				some = append(some, annotatedClaim{Namespace: c.Namespace, Name: c.Name, Class: hostpv.ClassNameOf(c)})
 			}
 		}
 		return some
 	})
 }
 
-// gatesNeeded are the feature gates that Xylem relies on, with the effect of turning each one off.
+// neededFeatureFeatureGates are those that Xylem relies on, with the effect of turning each one off.
 // All are on by default in every supported version that has them.
-var gatesNeeded = map[string]string{
+var neededFeatureGates = map[string]string{
 	"ValidatingAdmissionPolicy":       "Xylem's admission policies are not in force",
 	"NominatedNodeNameForExpectation": "the scheduler does not nominate a node before it binds volumes, so the manager doesn't create the leaf Pods that provisioners wait for",
 	"VolumeAttributesClass":           "claims cannot have a VolumeAttributesClass",
@@ -90,9 +90,9 @@ func judgeControlPlane(f *Facts) []Finding {
 	h := &f.Host
 	found := judgeAnnotatedClaims(h)
 	off := map[string]string{}
-	if h.Gates.Item != nil {
-		for name, on := range *h.Gates.Item {
-			if gatesNeeded[name] != "" && !on {
+	if h.FeatureGates.Item != nil {
+		for name, on := range *h.FeatureGates.Item {
+			if neededFeatureGates[name] != "" && !on {
 				off[name] = "kube-apiserver"
 			}
 		}
@@ -103,8 +103,8 @@ func judgeControlPlane(f *Facts) []Finding {
 		component := pod.Labels["component"]
 		seen[component] = true
 		flags := flagsOfContainer(pod)
-		for name, on := range gatesInFlag(flags["feature-gates"]) {
-			if gatesNeeded[name] != "" && !on {
+		for name, on := range featureGatesInFlag(flags["feature-gates"]) {
+			if neededFeatureGates[name] != "" && !on {
 				off[name] = component
 			}
 		}
@@ -118,11 +118,11 @@ func judgeControlPlane(f *Facts) []Finding {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(off)) {
-		found = append(found, problem(Error, fmt.Sprintf("%s runs with feature gate %s=false: %s", off[name], name, gatesNeeded[name]), fmt.Sprintf("Turn on feature gate %s in %s.", name, off[name])))
+		found = append(found, problem(Error, fmt.Sprintf("%s runs with feature gate %s=false: %s", off[name], name, neededFeatureGates[name]), fmt.Sprintf("Turn on feature gate %s in %s.", name, off[name])))
 	}
 	switch {
 	case len(found) > 0:
-	case !h.Gates.Read && len(seen) == 0:
+	case !h.FeatureGates.Read && len(seen) == 0:
 		return nil
 	case !seen["kube-scheduler"]:
 		found = append(found, passed("no feature gate that Xylem needs is off in the API server; the scheduler's settings are not visible"))
@@ -136,9 +136,9 @@ func judgeControlPlane(f *Facts) []Finding {
 const scores = "1.37"
 
 // judgeAnnotatedClaims reports claims of Xylem's classes that make the scheduler panic when it scores nodes.
-func judgeAnnotatedClaims(h *Host) []Finding {
+func judgeAnnotatedClaims(h *HostFacts) []Finding {
 	claims := slices.DeleteFunc(slices.Clone(h.Annotated.Items), func(c annotatedClaim) bool {
-		return !slices.ContainsFunc(h.Classes.Items, func(class storagev1.StorageClass) bool { return class.Name == c.Class && hostclass.IsXylemClass(&class) })
+		return !slices.ContainsFunc(h.Classes.Items, func(class storagev1.StorageClass) bool { return class.Name == c.Class && hostpv.IsXylemClass(&class) })
 	})
 	if len(claims) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func judgeAnnotatedClaims(h *Host) []Finding {
 		level = Warning
 	}
 	return []Finding{problem(level, fmt.Sprintf("only the annotation %s names the class of %s, which makes kube-scheduler %s panic", corev1.BetaStorageClassAnnotation, enumerateNamed("claim", names), scores),
-		fmt.Sprintf("Set spec.storageClassName of each claim, for example with `%s`.", hostclass.SetClassFieldCommand(claims[0].Namespace, claims[0].Name, claims[0].Class)))}
+		fmt.Sprintf("Set spec.storageClassName of each claim, for example with `%s`.", hostpv.SetClassFieldCommand(claims[0].Namespace, claims[0].Name, claims[0].Class)))}
 }
 
 // flagsOfContainer returns the flags of a Pod's first container.
@@ -170,12 +170,12 @@ func flagsOfContainer(pod *corev1.Pod) map[string]string {
 	return flags
 }
 
-func gatesInFlag(flag string) map[string]bool {
-	gates := map[string]bool{}
+func featureGatesInFlag(flag string) map[string]bool {
+	featureGates := map[string]bool{}
 	for _, entry := range strings.Split(flag, ",") {
 		if name, value, set := strings.Cut(entry, "="); set {
-			gates[name] = strings.EqualFold(value, "true")
+			featureGates[name] = strings.EqualFold(value, "true")
 		}
 	}
-	return gates
+	return featureGates
 }

@@ -63,7 +63,7 @@ func judgeDriver(d inspect.Object[storagev1.CSIDriver], name string, capacity bo
 }
 
 // judgeCSINodes reports virtual nodes without a CSINode, if the host's scheduler may check CSINodes.
-func judgeCSINodes(h *Host) []Finding {
+func judgeCSINodes(h *HostFacts) []Finding {
 	if !nodes.SchedulerReadsCSINodes(h.Driver.Item) || !h.Nodes.Read || !h.CSINodes.Read {
 		return nil
 	}
@@ -80,7 +80,7 @@ func judgeCSINodes(h *Host) []Finding {
 }
 
 // withoutCSINode returns the names of virtual nodes without a CSINode that lists both drivers.
-func withoutCSINode(h *Host) []string {
+func withoutCSINode(h *HostFacts) []string {
 	complete := sets.New[string]()
 	for i := range h.CSINodes.Items {
 		if nodes.CSINodeNamesAllDrivers(&h.CSINodes.Items[i]) {

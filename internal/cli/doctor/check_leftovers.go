@@ -16,7 +16,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // CheckLeftovers is the name of this check.
@@ -119,7 +119,7 @@ func judgeLeaves(m *Member) []Finding {
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(m.Leaves)) {
-		parts = append(parts, text.CountNoun(m.Leaves[kind], kind))
+		parts = append(parts, wording.CountNoun(m.Leaves[kind], kind))
 	}
 	if len(parts) == 0 {
 		return []Finding{passed("the cluster has no objects of this host")}

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // CheckManager is the name of this check.
@@ -32,7 +32,7 @@ type managerFacts struct {
 var managers = client.MatchingLabels{command.LabelName: command.LabelNameValue, "control-plane": "controller-manager"}
 
 // readManager reads the manager's Deployment, which names the manager's account, and the leader's Lease.
-func readManager(ctx context.Context, r *inspect.Reader, h *Host) {
+func readManager(ctx context.Context, r *inspect.Reader, h *HostFacts) {
 	deployments := inspect.ReadList(ctx, r, "the manager's Deployment", &appsv1.DeploymentList{},
 		func(l *appsv1.DeploymentList) []appsv1.Deployment { return l.Items }, client.InNamespace(h.Namespace), managers)
 	h.Deployment.Read = deployments.Read
@@ -65,13 +65,13 @@ func judgeManager(f *Facts) []Finding {
 		return []Finding{passed("a manager is the leader, but it does not run in a Deployment in namespace %q", h.Namespace)}
 	}
 	if want, has := ptr.Deref(d.Spec.Replicas, 1), d.Status.AvailableReplicas; has < want || d.Status.UpdatedReplicas < want {
-		return []Finding{problem(Warning, fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.CountNoun(int(want), "replica"), d.Status.UpdatedReplicas), logs)}
+		return []Finding{problem(Warning, fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, wording.CountNoun(int(want), "replica"), d.Status.UpdatedReplicas), logs)}
 	}
 	if limit, need := memoryLimitOf(d), memoryNeeded(h.Registrations.Items); limit != nil && limit.Cmp(*need) < 0 {
 		return []Finding{problem(Warning, fmt.Sprintf("the manager's memory limit is %s, but a restart with the volumes of all members needs about %s, and more with Pods", limit, need),
 			fmt.Sprintf("Set the memory limit of container \"manager\" (resources.limits.memory of the chart) to %s or more. See \"Sizing\" in OPERATIONS.md.", need))}
 	}
-	return []Finding{passed("the manager has %s available, and one is the leader", text.CountNoun(int(d.Status.AvailableReplicas), "replica"))}
+	return []Finding{passed("the manager has %s available, and one is the leader", wording.CountNoun(int(d.Status.AvailableReplicas), "replica"))}
 }
 
 // memoryLimitOf returns the memory limit of the manager's container, or nil if it has none.

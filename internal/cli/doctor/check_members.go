@@ -6,7 +6,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // CheckMembers is the name of this check.
@@ -39,7 +39,7 @@ func judgeRegistrations(f *Facts) []Finding {
 	case n == 0:
 		return []Finding{passed("no cluster is registered yet")}
 	case len(found) == 0:
-		found = append(found, passed("%s, and the manager reports no problems", text.CountNoun(n, "registration")))
+		found = append(found, passed("%s, and the manager reports no problems", wording.CountNoun(n, "registration")))
 	}
 	for i := range h.Registrations.Items {
 		if lifted := placement.LiftedDenials(&h.Registrations.Items[i]); len(lifted) > 0 {

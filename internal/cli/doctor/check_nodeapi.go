@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // CheckNodeAPI is the name of this check.
@@ -112,7 +112,7 @@ func judgeNodeAPI(f *Facts) []Finding {
 			"Allow the control plane to reach the manager's Pods on the node API port (10250), including in NetworkPolicies and egress selectors. See charts/xylem/NODES.md."))
 	}
 	if len(found) == 0 && reached > 0 {
-		found = append(found, passed("the API server reaches the manager as the kubelet of %s", text.CountNoun(reached, "virtual node")))
+		found = append(found, passed("the API server reaches the manager as the kubelet of %s", wording.CountNoun(reached, "virtual node")))
 	}
 	return found
 }

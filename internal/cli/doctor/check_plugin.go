@@ -35,7 +35,7 @@ func judgePlugin(f *Facts) []Finding {
 }
 
 // managerVersion returns the version in the Deployment's label, or in its image tag.
-func managerVersion(h *Host) string {
+func managerVersion(h *HostFacts) string {
 	d := h.Deployment.Item
 	if label := d.Labels["app.kubernetes.io/version"]; label != "" {
 		return label

@@ -13,7 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // CheckPolicies is the name of this check.
@@ -66,7 +66,7 @@ func readPolicies(ctx context.Context, r *inspect.Reader, c *policyFacts) {
 		func() {
 			c.Webhooks.Read = true
 			for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
-				some := r.ReadMetadata(ctx, text.PluralNoun(kind), admissionv1.SchemeGroupVersion.WithKind(kind), labelled)
+				some := r.ReadMetadata(ctx, wording.PluralNoun(kind), admissionv1.SchemeGroupVersion.WithKind(kind), labelled)
 				c.Webhooks.Items, c.Webhooks.Read = append(c.Webhooks.Items, some.Items...), c.Webhooks.Read && some.Read
 			}
 		},
@@ -158,7 +158,7 @@ func judgePolicies(c *Cluster, want Policies, cluster, toDo string) ([]Finding, 
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, passed("%s in force, as shipped in this version", text.CountNoun(inForce, "policy")))
+		found = append(found, passed("%s in force, as shipped in this version", wording.CountNoun(inForce, "policy")))
 	}
 	found = append(found, off...)
 	for _, name := range slices.Sorted(maps.Keys(there)) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/check"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // CheckRights is the name of this check.
@@ -89,7 +89,7 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 		if cluster != "" {
 			toDo = "Run `kubectl xylem register` for the member again, or upgrade the xylem-member chart in the member."
 		}
-		found = append(found, problem(Error, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.CountNoun(len(lacks), "permission"), enumerateFirst(lacks)), toDo))
+		found = append(found, problem(Error, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, wording.CountNoun(len(lacks), "permission"), enumerateFirst(lacks)), toDo))
 	}
 	if len(r.Excess) > 0 {
 		excess := r.Excess

@@ -19,7 +19,7 @@ const (
 type options struct {
 	env      *command.Env
 	output   command.Output
-	way      Way
+	way      ConnectionWay
 	problems bool
 }
 
@@ -69,13 +69,13 @@ toDo), missing and counts. Later versions may add fields, but never rename field
 }
 
 // AddWayFlags adds the flags that select how to connect to members.
-func AddWayFlags(c *cobra.Command, way *Way) {
+func AddWayFlags(c *cobra.Command, way *ConnectionWay) {
 	c.Flags().BoolVar(&way.HostOnly, "host-only", false, "Do not use the registrations' kubeconfigs to connect to members.")
 	way.AddFlags(c.Flags(), "Your own kubeconfig for a member.")
 }
 
 // ExamineInstallation checks the installation.
-func ExamineInstallation(ctx context.Context, env *command.Env, way Way) (*Checkup, error) {
+func ExamineInstallation(ctx context.Context, env *command.Env, way ConnectionWay) (*Checkup, error) {
 	f, err := collectFacts(ctx, env, way)
 	if err != nil {
 		return nil, err

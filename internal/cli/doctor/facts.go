@@ -17,7 +17,7 @@ import (
 type Facts struct {
 	// Version is the plugin's version, or "" for a development build.
 	Version string
-	Host    Host
+	Host    HostFacts
 	Members []Member
 	Missing []inspect.Missing
 }
@@ -41,8 +41,8 @@ type Cluster struct {
 	policyFacts
 }
 
-// Host contains the facts about the host.
-type Host struct {
+// HostFacts contains the facts about the host.
+type HostFacts struct {
 	Cluster
 	Namespace string
 	// Registrations and Nodes, the virtual nodes, are read first, because several checks need them.
@@ -67,7 +67,7 @@ type Host struct {
 // Member contains the facts about a member.
 type Member struct {
 	Cluster
-	host *Host
+	host *HostFacts
 	// Registration is the registration's name, or "" if the cluster is not registered.
 	Registration string
 	// Recorded is the cluster ID in the registration's status.

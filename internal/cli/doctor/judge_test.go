@@ -77,7 +77,7 @@ func healthy(t *testing.T) *Facts {
 	clock := inspect.Clock{Known: true, Precision: time.Second}
 	return &Facts{
 		Version: "v1.2.0",
-		Host: Host{
+		Host: HostFacts{
 			Cluster: Cluster{
 				ID: "host-1", Version: "v1.36.3", At: now, Clock: clock, Account: account, Rights: Rights{Read: true},
 				Snapshots:   read(true),
@@ -92,7 +92,7 @@ func healthy(t *testing.T) *Facts {
 			},
 			Registrations: items(r), Nodes: items(node), Paths: map[string]nodePath{"kosmos-a": {Code: 200}},
 			DaemonSets: items[appsv1.DaemonSet](), Unbound: items[unboundSnapshot](),
-			controlPlaneFacts: controlPlaneFacts{Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true})},
+			controlPlaneFacts: controlPlaneFacts{Control: items[corev1.Pod](), FeatureGates: read(map[string]bool{"VolumeAttributesClass": true})},
 			leftoverFacts: leftoverFacts{
 				Heartbeats: items(*lease("kosmos-a", 0)), Volumes: items(metadata("pvc-1", map[string]string{v1alpha1.LabelClusterID: "id-a"}, v1alpha1.FinalizerLeafVolume)),
 				Secrets: items(metadata("a-kubeconfig", nil)), Capacities: items[storagev1.CSIStorageCapacity](), Classes: items[storagev1.StorageClass](),
@@ -118,7 +118,7 @@ func firstVersion(definition *unstructured.Unstructured) map[string]any {
 }
 
 // setMemoryLimit sets the memory limit of the manager's container.
-func setMemoryLimit(h *Host, memory string) {
+func setMemoryLimit(h *HostFacts, memory string) {
 	h.Deployment.Item.Spec.Template.Spec.Containers = []corev1.Container{{
 		Name: "manager", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}},
 	}}
@@ -145,175 +145,175 @@ func csiNode(name string) storagev1.CSINode {
 func TestJudgeFacts(t *testing.T) {
 	right := authorizationv1.ResourceAttributes{Verb: "patch", Resource: "persistentvolumes"}
 	for name, tc := range map[string]struct {
-		change func(h *Host, m *Member)
+		change func(h *HostFacts, m *Member)
 		want   []string
 		says   string
 	}{
-		"healthy": {func(*Host, *Member) {}, nil, ""},
-		"nothing could be read": {func(h *Host, m *Member) {
-			*h = Host{Namespace: h.Namespace, Cluster: Cluster{Account: h.Account}}
+		"healthy": {func(*HostFacts, *Member) {}, nil, ""},
+		"nothing could be read": {func(h *HostFacts, m *Member) {
+			*h = HostFacts{Namespace: h.Namespace, Cluster: Cluster{Account: h.Account}}
 			*m = Member{Registration: "a", Cluster: Cluster{ID: "id-a", Account: m.Account}}
 		}, nil, ""},
 
-		"not installed": {func(h *Host, _ *Member) {
+		"not installed": {func(h *HostFacts, _ *Member) {
 			h.Definition, h.Registrations = inspect.Object[unstructured.Unstructured]{Read: true}, items[v1alpha1.ClusterRegistration]()
 			h.Nodes, h.Heartbeats, h.Volumes, h.Secrets = items[corev1.Node](), items[coordinationv1.Lease](), items[metav1.PartialObjectMetadata](), items[metav1.PartialObjectMetadata]()
 		}, []string{"Error Definition"}, "Install the xylem chart"},
-		"the definition is not served": {func(h *Host, _ *Member) {
+		"the definition is not served": {func(h *HostFacts, _ *Member) {
 			unstructured.RemoveNestedField(h.Definition.Item.Object, "status")
 		}, []string{"Error Definition"}, "not Established"},
-		"the definition is of an older version": {func(h *Host, _ *Member) {
+		"the definition is of an older version": {func(h *HostFacts, _ *Member) {
 			version := firstVersion(h.Definition.Item)
 			unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "storage")
 		}, []string{"Error Definition"}, `older than this plugin and lacks fields ".spec.storage"`},
-		"the definition is of a newer version": {func(h *Host, _ *Member) {
+		"the definition is of a newer version": {func(h *HostFacts, _ *Member) {
 			version := firstVersion(h.Definition.Item)
 			if err := unstructured.SetNestedField(version, "string", "schema", "openAPIV3Schema", "properties", "spec", "properties", "later", "type"); err != nil {
 				panic(err)
 			}
 		}, []string{"Warning Definition"}, `newer than this plugin and has field ".spec.later"`},
 
-		"a registration replaces the denied namespaces": {func(h *Host, _ *Member) {
+		"a registration replaces the denied namespaces": {func(h *HostFacts, _ *Member) {
 			h.Registrations.Items[0].Spec.Namespaces.Deny = &[]string{"*-system", "dev-*"}
 		}, nil, "also accepts namespaces that match openshift*, istio-*, cert-manager"},
-		"a policy is missing":                      {func(h *Host, _ *Member) { h.Policies.Items = without(h.Policies.Items, false) }, []string{"Error Policies"}, "does not exist"},
-		"the optional namespace policy is missing": {func(h *Host, _ *Member) { h.Policies.Items = without(h.Policies.Items, true) }, nil, "namespaces.reject"},
-		"a policy was changed": {func(h *Host, _ *Member) {
+		"a policy is missing":                      {func(h *HostFacts, _ *Member) { h.Policies.Items = without(h.Policies.Items, false) }, []string{"Error Policies"}, "does not exist"},
+		"the optional namespace policy is missing": {func(h *HostFacts, _ *Member) { h.Policies.Items = without(h.Policies.Items, true) }, nil, "namespaces.reject"},
+		"a policy was changed": {func(h *HostFacts, _ *Member) {
 			h.Policies.Items[len(h.Policies.Items)-1].Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
 		}, []string{"Error Policies"}, "in its failurePolicy"},
-		"a binding only warns": {func(_ *Host, m *Member) {
+		"a binding only warns": {func(_ *HostFacts, m *Member) {
 			m.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
 		}, []string{"Error Policies a"}, "no binding denies"},
-		"the host is also a member, and the member also a host": {func(h *Host, m *Member) {
+		"the host is also a member, and the member also a host": {func(h *HostFacts, m *Member) {
 			inHost, inMember := slices.Clone(h.Policies.Items), slices.Clone(m.Policies.Items)
 			h.Policies.Items, m.Policies.Items = slices.Concat(inHost, inMember), slices.Concat(inMember, inHost)
 		}, nil, ""},
-		"a policy of an earlier version": {func(h *Host, _ *Member) {
+		"a policy of an earlier version": {func(h *HostFacts, _ *Member) {
 			old := *h.Policies.Items[0].DeepCopy()
 			old.Name = "xylem-old"
 			h.Policies.Items = append(h.Policies.Items, old)
 		}, []string{"Warning Policies"}, `"xylem-old"`},
-		"a webhook of an earlier version": {func(_ *Host, m *Member) {
+		"a webhook of an earlier version": {func(_ *HostFacts, m *Member) {
 			hook := metadata("xylem-hook", nil)
 			hook.Kind = "ValidatingWebhookConfiguration"
 			m.Webhooks = items(hook)
 		}, []string{"Warning Policies a"}, "kubectl delete validatingwebhookconfiguration xylem-hook"},
 
-		"the scheduler's namespace policy is installed": {func(h *Host, _ *Member) {
+		"the scheduler's namespace policy is installed": {func(h *HostFacts, _ *Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 			h.Webhooks = mutatingObjects(NamespacesPolicy, "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 		}, nil, `MutatingAdmissionPolicy "xylem-namespaces" keeps the scheduler from choosing`},
-		"the policy that keeps and removes keys is installed": {func(h *Host, _ *Member) {
+		"the policy that keeps and removes keys is installed": {func(h *HostFacts, _ *Member) {
 			h.Webhooks = mutatingObjects(KeysPolicy, "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 		}, nil, ""},
-		"the policy that keeps and removes keys is not installed": {func(*Host, *Member) {}, nil, "run `kubectl apply -k config/keys`"},
-		"the scheduler's namespace policy is in a member, without effect": {func(_ *Host, m *Member) {
+		"the policy that keeps and removes keys is not installed": {func(*HostFacts, *Member) {}, nil, "run `kubectl apply -k config/keys`"},
+		"the scheduler's namespace policy is in a member, without effect": {func(_ *HostFacts, m *Member) {
 			m.Webhooks = mutatingObjects(NamespacesPolicy, "MutatingAdmissionPolicy")
 		}, []string{"Warning Policies a"}, "kubectl delete mutatingadmissionpolicy xylem-namespaces"},
-		"the scheduler's namespace policy is not installed": {func(h *Host, _ *Member) {
+		"the scheduler's namespace policy is not installed": {func(h *HostFacts, _ *Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 		}, nil, `registration "a" has rules for namespaces (spec.namespaces), but MutatingAdmissionPolicy "xylem-namespaces" is not installed. The scheduler may choose`},
-		"the scheduler's namespace policy has no binding": {func(h *Host, _ *Member) {
+		"the scheduler's namespace policy has no binding": {func(h *HostFacts, _ *Member) {
 			h.Registrations.Items[0].Spec.Namespaces.Allow = []string{"team-*"}
 			h.Webhooks = mutatingObjects(NamespacesPolicy, "MutatingAdmissionPolicy")
 		}, nil, "is not bound. The scheduler may choose"},
-		"the host does not serve mutating policies": {func(h *Host, _ *Member) {
+		"the host does not serve mutating policies": {func(h *HostFacts, _ *Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 			h.Mutating = read(false)
 		}, nil, "the host serves no MutatingAdmissionPolicies. The scheduler may choose"},
-		"spec.namespaces admits no namespace": {func(h *Host, _ *Member) {
+		"spec.namespaces admits no namespace": {func(h *HostFacts, _ *Member) {
 			r := &h.Registrations.Items[0]
 			r.Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 			r.Status.Conditions = append(r.Status.Conditions, condition(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted,
 				"spec.namespaces admits none of the host's 5 namespaces: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires"))
 		}, []string{"Warning Members a"}, "To do: Change spec.namespaces, or label a namespace"},
 
-		"a permission is missing": {func(h *Host, _ *Member) {
+		"a permission is missing": {func(h *HostFacts, _ *Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{right}
 		}, []string{"Error Rights"}, "lacks 1 permission that it needs: patch persistentvolumes"},
-		"access to Secrets only in selected namespaces": {func(h *Host, _ *Member) {
+		"access to Secrets only in selected namespaces": {func(h *HostFacts, _ *Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}}
 		}, nil, "only in chosen namespaces"},
-		"an excessive permission": {func(_ *Host, m *Member) { m.Rights.Excess = excessivePermissions() }, []string{"Warning Rights a"}, "never needs: * *.*."},
+		"an excessive permission": {func(_ *HostFacts, m *Member) { m.Rights.Excess = excessivePermissions() }, []string{"Warning Rights a"}, "never needs: * *.*."},
 
-		"the manager's memory limit is too low for the fleet": {func(h *Host, _ *Member) {
+		"the manager's memory limit is too low for the fleet": {func(h *HostFacts, _ *Member) {
 			setMemoryLimit(h, "1Gi")
 			h.Registrations.Items[0].Status.Volumes = v1alpha1.VolumeCounts{Bound: 60_000, Orphaned: 10}
 		}, []string{"Warning Manager"}, "memory limit is 1Gi, but a restart with the volumes of all members needs about 1649Mi"},
-		"the manager's memory limit suffices for the fleet": {func(h *Host, _ *Member) {
+		"the manager's memory limit suffices for the fleet": {func(h *HostFacts, _ *Member) {
 			setMemoryLimit(h, "1Gi")
 			h.Registrations.Items[0].Status.Volumes = v1alpha1.VolumeCounts{Bound: 30_000}
 		}, nil, "the manager has 2 replicas available"},
-		"no manager is the leader": {func(h *Host, _ *Member) {
+		"no manager is the leader": {func(h *HostFacts, _ *Member) {
 			h.Leader = read(*lease(v1alpha1.LeaderLease, time.Hour))
 		}, []string{"Error Manager"}, "last renewed 1h0m0s ago"},
-		"the manager stopped cleanly": {func(h *Host, _ *Member) {
+		"the manager stopped cleanly": {func(h *HostFacts, _ *Member) {
 			h.Leader.Item.Spec.HolderIdentity = ptr.To("")
 		}, []string{"Error Manager"}, "has no holder"},
-		"the Deployment is scaled to 0": {func(h *Host, _ *Member) {
+		"the Deployment is scaled to 0": {func(h *HostFacts, _ *Member) {
 			h.Deployment.Item.Spec.Replicas, h.Leader = ptr.To(int32(0)), inspect.Object[coordinationv1.Lease]{Read: true}
 		}, []string{"Error Manager"}, "scaled to 0"},
-		"no Deployment": {func(h *Host, _ *Member) {
+		"no Deployment": {func(h *HostFacts, _ *Member) {
 			h.Deployment.Item, h.Leader.Item = nil, nil
 		}, []string{"Error Manager"}, "--xylem-namespace"},
-		"a manager outside of the Deployment": {func(h *Host, _ *Member) { h.Deployment.Item.Spec.Replicas = ptr.To(int32(0)) }, nil, "does not run in a Deployment"},
-		"a replica is down":                   {func(h *Host, _ *Member) { h.Deployment.Item.Status.AvailableReplicas = 1 }, []string{"Warning Manager"}, "1 of 2 replicas"},
-		"a Lease renewed by a fast clock": {func(h *Host, m *Member) {
+		"a manager outside of the Deployment": {func(h *HostFacts, _ *Member) { h.Deployment.Item.Spec.Replicas = ptr.To(int32(0)) }, nil, "does not run in a Deployment"},
+		"a replica is down":                   {func(h *HostFacts, _ *Member) { h.Deployment.Item.Status.AvailableReplicas = 1 }, []string{"Warning Manager"}, "1 of 2 replicas"},
+		"a Lease renewed by a fast clock": {func(h *HostFacts, m *Member) {
 			h.At, h.Clock.Ahead, m.Clock.Ahead, m.At = now.Add(-time.Hour), time.Hour, time.Hour, h.At.Add(-time.Hour)
 		}, []string{"Warning Clock"}, "1h0m0s behind the host's"},
 
-		"an old plugin": {func(h *Host, _ *Member) {
+		"an old plugin": {func(h *HostFacts, _ *Member) {
 			h.Deployment.Item.Labels["app.kubernetes.io/version"] = "v1.3.0"
 		}, []string{"Warning Plugin"}, "the plugin (v1.2.0) is older than the manager (v1.3.0)"},
-		"a new plugin": {func(h *Host, _ *Member) {
+		"a new plugin": {func(h *HostFacts, _ *Member) {
 			h.Deployment.Item.Labels = nil
 			h.Deployment.Item.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "registry.example:5000/xylem:v1.1.0@sha256:00"}}
 		}, []string{"Warning Plugin"}, "is newer than the manager (v1.1.0)"},
-		"a manager without a version": {func(h *Host, _ *Member) {
+		"a manager without a version": {func(h *HostFacts, _ *Member) {
 			h.Deployment.Item.Labels = nil
 			h.Deployment.Item.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "registry.example:5000/xylem"}}
 		}, nil, "the manager's (unknown)"},
-		"an unsupported host version":   {func(h *Host, _ *Member) { h.Version = "v1.33.9" }, []string{"Error Kubernetes"}, "too old"},
-		"host 1.34":                     {func(h *Host, _ *Member) { h.Version = "v1.34.0-gke.100" }, []string{"Warning Kubernetes"}, "nominate"},
-		"member 1.34":                   {func(_ *Host, m *Member) { m.Version = "v1.34.0" }, nil, ""},
-		"an unsupported member version": {func(_ *Host, m *Member) { m.Version = "v1.30.1+k3s1" }, []string{"Error Kubernetes a"}, `member "a" runs Kubernetes v1.30.1+k3s1`},
+		"an unsupported host version":   {func(h *HostFacts, _ *Member) { h.Version = "v1.33.9" }, []string{"Error Kubernetes"}, "too old"},
+		"host 1.34":                     {func(h *HostFacts, _ *Member) { h.Version = "v1.34.0-gke.100" }, []string{"Warning Kubernetes"}, "nominate"},
+		"member 1.34":                   {func(_ *HostFacts, m *Member) { m.Version = "v1.34.0" }, nil, ""},
+		"an unsupported member version": {func(_ *HostFacts, m *Member) { m.Version = "v1.30.1+k3s1" }, []string{"Error Kubernetes a"}, `member "a" runs Kubernetes v1.30.1+k3s1`},
 
-		"a member is away": {func(h *Host, m *Member) {
+		"a member is away": {func(h *HostFacts, m *Member) {
 			h.Registrations.Items[0].Status.Conditions = []metav1.Condition{
 				condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "member \"a\" does not respond: timeout. Check the network."),
 				condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, ""),
 			}
 			m.Own, m.Away = false, "timeout"
 		}, []string{"Error Members a", "Error Connection a"}, "To do: Check the network."},
-		"a member that the plugin cannot reach":     {func(_ *Host, m *Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "although the manager can"},
-		"the user cannot get the kubeconfig Secret": {func(_ *Host, m *Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
-		"orphaned volumes": {func(h *Host, _ *Member) {
+		"a member that the plugin cannot reach":     {func(_ *HostFacts, m *Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "although the manager can"},
+		"the user cannot get the kubeconfig Secret": {func(_ *HostFacts, m *Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
+		"orphaned volumes": {func(h *HostFacts, _ *Member) {
 			h.Registrations.Items[0].Status.Conditions = append(h.Registrations.Items[0].Status.Conditions,
 				condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes, "1 volume has no root"))
 		}, []string{"Warning Members a"}, "1 volume has no root."},
-		"a member's clock is 30 seconds fast": {func(_ *Host, m *Member) {
+		"a member's clock is 30 seconds fast": {func(_ *HostFacts, m *Member) {
 			m.Clock.Ahead, m.Fence = 30*time.Second, read(*lease("host-1", -30*time.Second))
 		}, []string{"Warning Clock a"}, "30s ahead of"},
-		"a member's clock is an hour slow": {func(_ *Host, m *Member) {
+		"a member's clock is an hour slow": {func(_ *HostFacts, m *Member) {
 			m.Clock.Ahead, m.Fence = -time.Hour, read(*lease("host-1", time.Hour))
 		}, []string{"Error Clock a"}, "1h0m0s behind"},
-		"the fence is not held":                 {func(_ *Host, m *Member) { m.Fence = read(*lease("host-1", time.Hour)) }, []string{"Error Fence a"}, "nobody holds the fence"},
-		"a member without snapshots":            {func(_ *Host, m *Member) { m.Snapshots = read(false) }, []string{"Warning Snapshots a"}, "the member does not serve VolumeSnapshots"},
-		"a host and a member without snapshots": {func(h *Host, m *Member) { h.Snapshots, m.Snapshots = read(false), read(false) }, nil, "the host serves no VolumeSnapshots"},
+		"the fence is not held":                 {func(_ *HostFacts, m *Member) { m.Fence = read(*lease("host-1", time.Hour)) }, []string{"Error Fence a"}, "nobody holds the fence"},
+		"a member without snapshots":            {func(_ *HostFacts, m *Member) { m.Snapshots = read(false) }, []string{"Warning Snapshots a"}, "the member does not serve VolumeSnapshots"},
+		"a host and a member without snapshots": {func(h *HostFacts, m *Member) { h.Snapshots, m.Snapshots = read(false), read(false) }, nil, "the host serves no VolumeSnapshots"},
 
-		"a token has expired": {func(h *Host, m *Member) {
+		"a token has expired": {func(h *HostFacts, m *Member) {
 			h.Registrations.Items[0].Status.TokenExpires, m.Issued = &metav1.Time{Time: now.Add(-time.Hour)}, now.Add(-2*time.Hour)
 		}, []string{"Error Tokens a"}, "issued 2h0m0s ago, expired 1h0m0s ago"},
-		"a token is not renewed": {func(h *Host, _ *Member) {
+		"a token is not renewed": {func(h *HostFacts, _ *Member) {
 			h.Registrations.Items[0].Status.TokenExpires = &metav1.Time{Time: now.Add(time.Hour)}
 		}, []string{"Warning Tokens a"}, "expires in 1h0m0s, and the manager doesn't renew it"},
-		"a token is renewed": {func(h *Host, _ *Member) {
+		"a token is renewed": {func(h *HostFacts, _ *Member) {
 			r := &h.Registrations.Items[0]
 			r.Status.TokenExpires = &metav1.Time{Time: now.Add(time.Hour)}
 			r.Status.Conditions = append(r.Status.Conditions, condition(v1alpha1.ConditionTokenFresh, metav1.ConditionTrue, "Renewed", ""))
 		}, nil, "no token for a member expires within 1h0m0s"},
 
-		"leftovers of a member": {func(h *Host, m *Member) {
+		"leftovers of a member": {func(h *HostFacts, m *Member) {
 			h.Registrations, *m = items[v1alpha1.ClusterRegistration](), Member{Cluster: Cluster{ID: "id-a"}, Own: true, Leaves: map[string]int{"Pod": 1, "Namespace": 2}}
 			h.Nodes.Items, h.Paths = nil, nil
 			h.Capacities = items(storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: "c"}, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterID: "id-a"}}})
@@ -321,13 +321,13 @@ func TestJudgeFacts(t *testing.T) {
 		}, []string{
 			"Warning Leftovers", "Error Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers (not registered)",
 		}, "2 Namespaces, 1 Pod of this host"},
-		"not all leftovers could be read": {func(h *Host, _ *Member) { h.Volumes = inspect.Objects[metav1.PartialObjectMetadata]{} }, nil, ""},
-		"a virtual node without a registration": {func(h *Host, _ *Member) {
+		"not all leftovers could be read": {func(h *HostFacts, _ *Member) { h.Volumes = inspect.Objects[metav1.PartialObjectMetadata]{} }, nil, ""},
+		"a virtual node without a registration": {func(h *HostFacts, _ *Member) {
 			node := *h.Nodes.Items[0].DeepCopy()
 			node.Name = "kosmos-b"
 			h.Nodes.Items = append(h.Nodes.Items, node)
 		}, []string{"Warning Leftovers"}, `Node "kosmos-b"`},
-		"a class that a registered member still offers": {func(h *Host, _ *Member) {
+		"a class that a registered member still offers": {func(h *HostFacts, _ *Member) {
 			h.Classes = items(storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", Labels: map[string]string{v1alpha1.LabelOfferedByPrefix + "a": "true", v1alpha1.LabelOfferedByPrefix + "b": "true"}}})
 		}, nil, ""},
 	} {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // page prints a checkup as text.
@@ -45,7 +45,7 @@ func (p page) printCheckup(c *Checkup) {
 	if printed {
 		fmt.Fprintln(p.Out)
 	}
-	fmt.Fprintf(p.Out, "%d ok, %s, %s\n", c.Counts.OK, text.CountNoun(c.Counts.Warnings, "warning"), text.CountNoun(c.Counts.Errors, "error"))
+	fmt.Fprintf(p.Out, "%d ok, %s, %s\n", c.Counts.OK, wording.CountNoun(c.Counts.Warnings, "warning"), wording.CountNoun(c.Counts.Errors, "error"))
 }
 
 func (p page) printHeading(cluster string) {
@@ -58,13 +58,13 @@ func (p page) printHeading(cluster string) {
 
 func (p page) printFinding(f Finding) {
 	level := fmt.Sprintf(mark, strings.ToLower(string(f.Level)))
-	paint := p.Paint.Good
+	paint := p.Paint.PaintGood
 	switch f.Level {
 	case OK:
 	case Warning:
 		paint = p.Paint.Doubtful
 	case Error:
-		paint = p.Paint.Bad
+		paint = p.Paint.PaintBad
 	}
 	p.Paragraph(level, paint, nil, inspect.EndSentence(f.Message))
 	if f.ToDo != "" {

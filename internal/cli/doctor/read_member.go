@@ -30,8 +30,8 @@ const (
 	connecting = 16
 )
 
-// Way defines how to connect to members.
-type Way struct {
+// ConnectionWay defines how to connect to members.
+type ConnectionWay struct {
 	// Member selects the user's own credentials for one member, if any.
 	command.Member
 	// HostOnly skips all members that would be read with their registrations' kubeconfigs.
@@ -39,7 +39,7 @@ type Way struct {
 }
 
 // collectFacts reads the host, and then all members concurrently. It fails if the host does not respond.
-func collectFacts(ctx context.Context, env *command.Env, way Way) (*Facts, error) {
+func collectFacts(ctx context.Context, env *command.Env, way ConnectionWay) (*Facts, error) {
 	m := &inspect.Misses{}
 	host, id, err := openHostReader(ctx, env, m)
 	if err != nil {
@@ -57,7 +57,7 @@ func collectFacts(ctx context.Context, env *command.Env, way Way) (*Facts, error
 }
 
 // ownMemberConfig returns the user's own kubeconfig for a member, or nil.
-func ownMemberConfig(env *command.Env, way Way) (*rest.Config, error) {
+func ownMemberConfig(env *command.Env, way ConnectionWay) (*rest.Config, error) {
 	if !way.Given() {
 		return nil, nil
 	}
@@ -66,7 +66,7 @@ func ownMemberConfig(env *command.Env, way Way) (*rest.Config, error) {
 
 // readMembers reads the members of all registrations, and the one that the user's own kubeconfig
 // points to.
-func readMembers(ctx context.Context, env *command.Env, host *inspect.Reader, h *Host, own *rest.Config, way Way) []Member {
+func readMembers(ctx context.Context, env *command.Env, host *inspect.Reader, h *HostFacts, own *rest.Config, way ConnectionWay) []Member {
 	v := &visit{env: env, host: host, of: h}
 	var mine *Member
 	if own != nil {
@@ -99,7 +99,7 @@ func readMembers(ctx context.Context, env *command.Env, host *inspect.Reader, h 
 type visit struct {
 	env  *command.Env
 	host *inspect.Reader
-	of   *Host
+	of   *HostFacts
 }
 
 // readOwnMember reads the member that the user's own kubeconfig points to.

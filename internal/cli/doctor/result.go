@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // Kind is the kind, in model.APIVersion, of the object that -o json and -o yaml print. Within a
@@ -110,15 +110,15 @@ func NewCheckup(findings []Finding, missing []inspect.Missing) *Checkup {
 
 // enumerateNamed enumerates objects: `PersistentVolumes "a", "b", and 3 more`.
 func enumerateNamed(kind string, names []string) string {
-	plural := strings.TrimPrefix(text.CountNoun(len(names), kind), fmt.Sprint(len(names))+" ")
+	plural := strings.TrimPrefix(wording.CountNoun(len(names), kind), fmt.Sprint(len(names))+" ")
 	quoted := make([]string, 0, len(names))
 	for _, name := range names {
 		quoted = append(quoted, strconv.Quote(name))
 	}
-	return plural + " " + text.FirstNames(quoted, text.NamesListed, ", ")
+	return plural + " " + wording.FirstNames(quoted, wording.NamesListed, ", ")
 }
 
 // enumerateFirst joins the first few names, and counts the rest.
 func enumerateFirst(all []string) string {
-	return text.FirstNames(all, text.NamesListed, ", ")
+	return wording.FirstNames(all, wording.NamesListed, ", ")
 }

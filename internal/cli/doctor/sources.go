@@ -36,7 +36,7 @@ type Sources struct {
 }
 
 // OpenSources connects to the host and its members in the same way as Facts.
-func OpenSources(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
+func OpenSources(ctx context.Context, env *command.Env, way ConnectionWay) (*Sources, error) {
 	m := &inspect.Misses{}
 	host, id, err := openHostReader(ctx, env, m)
 	if err != nil {

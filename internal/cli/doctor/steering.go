@@ -64,7 +64,7 @@ func judgeReservedKeys(f *Facts) []Finding {
 }
 
 // whyIneffective returns why the API server does not apply a mutating policy, or "".
-func whyIneffective(h *Host, policy string) string {
+func whyIneffective(h *HostFacts, policy string) string {
 	has := func(kind string) bool {
 		return slices.ContainsFunc(h.Webhooks.Items, func(obj metav1.PartialObjectMetadata) bool { return obj.Kind == kind && obj.Name == policy })
 	}

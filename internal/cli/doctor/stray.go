@@ -16,7 +16,7 @@ type strayNames struct {
 }
 
 // strayObjects returns the names of the leftover objects in a host. Its registrations must have been read.
-func strayObjects(h *Host) strayNames {
+func strayObjects(h *HostFacts) strayNames {
 	k := namesOfRegistrations(h)
 	names := strayNames{k.strayNodes(h), k.strayLeases(h), k.strayVolumes(h), k.straySecrets(h), k.strayCapacities(h), k.strayClasses(h)}
 	for _, some := range [][]string{names.Nodes, names.Leases, names.Volumes, names.Secrets, names.Capacities, names.Classes} {
@@ -30,7 +30,7 @@ type registeredNames struct {
 	names, ids, nodes, secrets sets.Set[string]
 }
 
-func namesOfRegistrations(h *Host) registeredNames {
+func namesOfRegistrations(h *HostFacts) registeredNames {
 	k := registeredNames{sets.New[string](), sets.New[string](), sets.New[string](), sets.New[string]()}
 	for i := range h.Registrations.Items {
 		r := &h.Registrations.Items[i]
@@ -44,7 +44,7 @@ func namesOfRegistrations(h *Host) registeredNames {
 	return k
 }
 
-func (k registeredNames) strayNodes(h *Host) []string {
+func (k registeredNames) strayNodes(h *HostFacts) []string {
 	var stray []string
 	for i := range h.Nodes.Items {
 		if node := &h.Nodes.Items[i]; !k.nodes.Has(node.Name) {
@@ -54,7 +54,7 @@ func (k registeredNames) strayNodes(h *Host) []string {
 	return stray
 }
 
-func (k registeredNames) strayLeases(h *Host) []string {
+func (k registeredNames) strayLeases(h *HostFacts) []string {
 	var stray []string
 	if !h.Nodes.Read {
 		return nil
@@ -71,7 +71,7 @@ func (k registeredNames) strayLeases(h *Host) []string {
 	return stray
 }
 
-func (k registeredNames) strayVolumes(h *Host) []string {
+func (k registeredNames) strayVolumes(h *HostFacts) []string {
 	var stray []string
 	for i := range h.Volumes.Items {
 		pv := &h.Volumes.Items[i]
@@ -82,7 +82,7 @@ func (k registeredNames) strayVolumes(h *Host) []string {
 	return stray
 }
 
-func (k registeredNames) straySecrets(h *Host) []string {
+func (k registeredNames) straySecrets(h *HostFacts) []string {
 	var stray []string
 	for i := range h.Secrets.Items {
 		if name := h.Secrets.Items[i].Name; !k.secrets.Has(name) {
@@ -92,7 +92,7 @@ func (k registeredNames) straySecrets(h *Host) []string {
 	return stray
 }
 
-func (k registeredNames) strayCapacities(h *Host) []string {
+func (k registeredNames) strayCapacities(h *HostFacts) []string {
 	var stray []string
 	for i := range h.Capacities.Items {
 		c := &h.Capacities.Items[i]
@@ -111,7 +111,7 @@ func clusterOfTopology(topology *metav1.LabelSelector) string {
 	return topology.MatchLabels[v1alpha1.LabelClusterID]
 }
 
-func (k registeredNames) strayClasses(h *Host) []string {
+func (k registeredNames) strayClasses(h *HostFacts) []string {
 	var stray []string
 	for i := range h.Classes.Items {
 		offered, alive := false, false

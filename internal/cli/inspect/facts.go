@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
@@ -170,7 +169,7 @@ func (c *ClaimFacts) BelongsToXylem() bool {
 		_, _, _, leaf := hostpv.LeafOfHostVolume(c.Volume)
 		return leaf || hostpv.IsPromise(c.Volume)
 	case c.Class != nil:
-		return hostclass.IsXylemClass(c.Class)
+		return hostpv.IsXylemClass(c.Class)
 	}
 	return true // assume so if neither could be read
 }

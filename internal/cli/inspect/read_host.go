@@ -17,10 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 const (
@@ -166,7 +165,7 @@ func (g *Gathering) claimFacts(ctx context.Context, key types.NamespacedName) Cl
 		return c
 	}
 	c.Events = g.host.ReadEvents(ctx, KindClaim, c.Claim)
-	name := hostclass.ClassNameOf(c.Claim)
+	name := hostpv.ClassNameOf(c.Claim)
 	class := ReadNamed[storagev1.StorageClass](ctx, &g.host, KindClass, types.NamespacedName{Name: name})
 	c.Class, c.ClassAbsent = class.Item, name != "" && class.Absent()
 	c.Volume = ReadNamed[corev1.PersistentVolume](ctx, &g.host, KindVolume, types.NamespacedName{Name: c.Claim.Spec.VolumeName}).Item
@@ -216,5 +215,5 @@ const textLimit = 1024
 
 // Plain returns text from another writer, sanitized and on one line.
 func Plain(text string) string {
-	return strings.Join(strings.Fields(sanitize.PlainText(text, textLimit)), " ")
+	return strings.Join(strings.Fields(mirror.PlainText(text, textLimit)), " ")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Way defines how to connect to members.
-type Way struct {
+// ConnectionWay defines how to connect to members.
+type ConnectionWay struct {
 	// Member selects the user's own credentials for one member, if any.
 	command.Member
 	// Live uses the registrations' own kubeconfigs.
@@ -24,7 +24,7 @@ type Way struct {
 }
 
 // ReadMembers reads the objects of the members that the Way gives access to.
-func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) error {
+func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w ConnectionWay) error {
 	own := ""
 	if w.Given() {
 		var err error
@@ -52,7 +52,7 @@ func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 }
 
 // readOwnMember reads the member that the user's own kubeconfig points to, and returns its cluster ID.
-func (g *Gathering) readOwnMember(ctx context.Context, env *command.Env, w Way) (string, error) {
+func (g *Gathering) readOwnMember(ctx context.Context, env *command.Env, w ConnectionWay) (string, error) {
 	config, err := w.Config(env)
 	if err != nil {
 		return "", err

@@ -127,7 +127,7 @@ func (o *options) moveClaims(ctx context.Context, claims []string) error {
 	act := Move
 	switch {
 	case o.undo:
-		act = Undo
+		act = UndoMove
 	case o.deleteOld:
 		act = DestroyOldDisks
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/objects"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // DestroyOldDisks makes Xylem destroy the disks that earlier moves of a claim kept.
@@ -108,7 +108,7 @@ func disksLeftBehind(ctx context.Context, h *objects.Client, claim string) ([]co
 		}
 	}
 	if len(left) == 0 && len(bound) > 0 {
-		return nil, fmt.Errorf("earlier moves of claim %q kept only volumes that claims use now (%s), so this command destroys none of them. Remove the annotations under %s from each volume", claim, text.QuotedNames(bound...), v1alpha1.MovePrefix)
+		return nil, fmt.Errorf("earlier moves of claim %q kept only volumes that claims use now (%s), so this command destroys none of them. Remove the annotations under %s from each volume", claim, wording.QuotedNames(bound...), v1alpha1.MovePrefix)
 	}
 	if len(left) == 0 {
 		return nil, NothingToDo{Err: fmt.Errorf("no earlier move of claim %q in namespace %q left a disk", claim, h.Namespace)}

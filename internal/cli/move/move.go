@@ -48,7 +48,7 @@ func (o Options) Confirm(h *objects.Client, claim, purpose string) error {
 
 // Unchanged reports that a dry run changed nothing.
 func (o Options) Unchanged(h *objects.Client) error {
-	h.ReportLine("Nothing was changed (%s)", o.DryRun.Mark())
+	h.ReportLine("Nothing was changed (%s)", o.DryRun.DryRunSuffix())
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (r *run) forward(ctx context.Context) error {
 	}
 	paint := r.host.Env.PaintOf(r.host.Env.Out)
 	r.host.ReportLine("%s: the data of claim %q is now in member %q. The old disk in member %q, volume %q, is kept until you run `kubectl xylem move pvc %s --delete-source -n %s`; --undo reverts to the old disk",
-		paint.Good("Moved"), r.Claim.Name, r.To.Registration, r.From.Registration, r.Old.Name, r.Claim.Name, r.host.Namespace)
+		paint.PaintGood("Moved"), r.Claim.Name, r.To.Registration, r.From.Registration, r.Old.Name, r.Claim.Name, r.host.Namespace)
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 func newStatefulSet(env *command.Env) *cobra.Command {
@@ -88,7 +88,7 @@ func scaledDown(set *appsv1.StatefulSet, ordinal int, one bool) error {
 	end := start + int(ptr.Deref(set.Spec.Replicas, 1))
 	switch {
 	case !one && end > start:
-		return fmt.Errorf("StatefulSet %[1]q has %[2]s, so its Pods use the claims. Run `kubectl scale statefulset %[1]s --replicas=0 -n %[3]s`, then run this command again", set.Name, text.CountNoun(end-start, "replica"), set.Namespace)
+		return fmt.Errorf("StatefulSet %[1]q has %[2]s, so its Pods use the claims. Run `kubectl scale statefulset %[1]s --replicas=0 -n %[3]s`, then run this command again", set.Name, wording.CountNoun(end-start, "replica"), set.Namespace)
 	case one && ordinal >= start && ordinal < end:
 		return fmt.Errorf("StatefulSet %[1]q has the Pod \"%[1]s-%[2]d\", which uses the claims. Run `kubectl scale statefulset %[1]s --replicas=%[3]d -n %[4]s`, then run this command again", set.Name, ordinal, ordinal-start, set.Namespace)
 	}

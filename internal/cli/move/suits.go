@@ -16,8 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/move/objects"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -30,7 +29,7 @@ func checkMemberSuits(ctx context.Context, h *objects.Client, name string, claim
 		return h.ExplainHostError(err)
 	case class == nil:
 		return fmt.Errorf("the host has no StorageClass %q, so no copy can be provisioned. Create it again", ptr.Deref(claim.Spec.StorageClassName, ""))
-	case !hostclass.IsMirrorClass(class), !hostclass.WaitsForConsumer(class):
+	case !hostpv.IsMirrorClass(class), !hostpv.WaitsForConsumer(class):
 		return fmt.Errorf("StorageClass %q does not let Xylem create volumes in the member where a Pod is placed. The StorageClass needs provisioner %s, %s=%s and volumeBindingMode WaitForFirstConsumer", class.Name, v1alpha1.ProvisionerName, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
 	node, err := usableNodeOf(ctx, h, to)
@@ -48,7 +47,7 @@ func checkMemberSuits(ctx context.Context, h *objects.Client, name string, claim
 	query := placement.Query{Namespace: placement.NamespaceOf(claim.Namespace, namespace), Claims: []placement.ClaimNeed{{
 		Name: name, Class: class, Size: claim.Spec.Resources.Requests[corev1.ResourceStorage],
 	}}}
-	there := placement.Candidate{Member: placement.MemberOfRegistration(to, node), Connection: registered.ConnectionOf(to), Largest: largestOn(node, capacities.Items)}
+	there := placement.Candidate{Member: placement.MemberOfRegistration(to, node), Connection: index.ConnectionOf(to), Largest: largestOn(node, capacities.Items)}
 	if refusal := query.VerdictOn(there).Refusal(); refusal != nil {
 		return fmt.Errorf("member %q cannot take the claim: %s", to.Name, refusal.Message)
 	}

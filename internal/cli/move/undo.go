@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/objects"
 )
 
-// Undo switches a claim back to its old disk.
-func Undo(ctx context.Context, h *objects.Client, opts Options, claim string) error {
+// UndoMove switches a claim back to its old disk.
+func UndoMove(ctx context.Context, h *objects.Client, opts Options, claim string) error {
 	r := newRun(h, opts, claim)
 	stored, err := r.store.Read(ctx)
 	if err != nil {
@@ -64,10 +64,10 @@ func Undo(ctx context.Context, h *objects.Client, opts Options, claim string) er
 	}
 	paint := h.Env.PaintOf(h.Env.Out)
 	if gone {
-		h.ReportLine("%s: no move of claim %q is in progress", paint.Good("Discarded"), claim)
+		h.ReportLine("%s: no move of claim %q is in progress", paint.PaintGood("Discarded"), claim)
 		return nil
 	}
-	h.ReportLine("%s: claim %q is bound to its old disk in member %q", paint.Good("Undone"), claim, r.From.Registration)
+	h.ReportLine("%s: claim %q is bound to its old disk in member %q", paint.PaintGood("Undone"), claim, r.From.Registration)
 	return nil
 }
 

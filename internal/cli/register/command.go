@@ -229,18 +229,18 @@ func (r *run) describeParts() []string {
 
 // checkClusters reads the IDs of both clusters, and checks the user's permissions in them.
 func (r *run) checkClusters(ctx context.Context) error {
-	hostID, err := r.host.ID(ctx)
+	hostID, err := r.host.ReadClusterID(ctx)
 	if err != nil {
 		return command.Explain("the host", r.host.Config, err)
 	}
 	if err := r.planRegistration(hostID); err != nil {
 		return err
 	}
-	if r.MemberID, err = r.Member.ID(ctx); err != nil {
+	if r.MemberID, err = r.Member.ReadClusterID(ctx); err != nil {
 		return command.Explain("the member", r.Member.Config, err)
 	}
 	if hostID == r.MemberID {
-		return fmt.Errorf(access.IsHostFormat+". Specify the member's kubeconfig, and choose the host with --context", r.admin.Flag())
+		return fmt.Errorf(access.IsHostFormat+". Specify the member's kubeconfig, and choose the host with --context", r.admin.ContextFlag())
 	}
 	if err := r.RefuseHosts(ctx); err != nil {
 		return err

@@ -43,7 +43,7 @@ func (r *run) readRegistration(ctx context.Context) error {
 	}
 	if r.before != nil {
 		if id := r.before.Status.ClusterID; id != "" && id != r.MemberID {
-			return fmt.Errorf(access.OtherClusterFormat+". Choose another name, or run `kubectl xylem deregister %s` first", r.admin.Flag(), r.MemberID, fmt.Sprintf("registration %q", r.name), id, r.name)
+			return fmt.Errorf(access.OtherClusterFormat+". Choose another name, or run `kubectl xylem deregister %s` first", r.admin.ContextFlag(), r.MemberID, fmt.Sprintf("registration %q", r.name), id, r.name)
 		}
 		if r.before.DeletionTimestamp != nil {
 			return fmt.Errorf("registration %q is being deleted. Wait until it is deleted; `kubectl describe clusterregistration %s` shows what the deletion is waiting for", r.name, r.name)

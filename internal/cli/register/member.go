@@ -295,7 +295,7 @@ func (r *memberPart) VerifyCredentials(ctx context.Context, token string) error 
 	var id string
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, time.Second, Settling, true, func(ctx context.Context) (bool, error) {
-		if id, last = account.ID(ctx); last == nil {
+		if id, last = account.ReadClusterID(ctx); last == nil {
 			return true, nil
 		}
 		if apierrors.IsForbidden(last) || apierrors.IsUnauthorized(last) {
@@ -347,7 +347,7 @@ func (r *memberPart) UndoCreation(ctx context.Context, in *command.Cluster, obj 
 			if err := in.Get(ctx, client.ObjectKeyFromObject(obj), now); err != nil {
 				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 			}
-			if !command.Ours(now) {
+			if !command.CreatedByXylem(now) {
 				return true, nil
 			}
 			obj.SetUID(now.GetUID())
@@ -366,7 +366,7 @@ func (r *memberPart) UndoCreation(ctx context.Context, in *command.Cluster, obj 
 // temporary errors do not leave an undo incomplete.
 func retryPatiently(ctx context.Context, do func(context.Context) (bool, error)) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, Poll, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, PollInterval, true, func(ctx context.Context) (bool, error) {
 		done, err := do(ctx)
 		if err != nil && !command.Refused(err) {
 			last = err
@@ -380,5 +380,5 @@ func retryPatiently(ctx context.Context, do func(context.Context) (bool, error))
 	return err
 }
 
-// Poll is the interval at which the plugin reads an object that it waits for.
-const Poll = 300 * time.Millisecond
+// PollInterval is the interval at which the plugin reads an object that it waits for.
+const PollInterval = 300 * time.Millisecond

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // adviseOnDenied reports the default patterns that the registration's own spec.namespaces.deny replaces.
@@ -43,5 +43,5 @@ func (r *run) adviseOnNamespaces(ctx context.Context) {
 		labels = append(labels, key+"="+cr.Spec.Namespaces.MatchLabels[key])
 	}
 	fmt.Fprintf(r.Env.ErrOut, "warning: spec.namespaces of registration %q admits none of the host's %s, so no Pod or claim can go to the member. To label a namespace, run `kubectl label namespace NAMESPACE %s`\n",
-		r.name, text.CountNoun(len(list.Items), "namespace"), strings.Join(labels, " "))
+		r.name, wording.CountNoun(len(list.Items), "namespace"), strings.Join(labels, " "))
 }

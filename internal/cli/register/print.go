@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -30,7 +30,7 @@ func (r *run) reportConnected(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 		return r.output.Print(r.Env.MachineOut(), cr)
 	}
 	paint := r.Env.PaintOf(r.Env.Out)
-	fmt.Fprintf(r.Env.Out, "%s is a member: %s\n", paint.Strong(cr.Name), paint.Good("Connected"))
+	fmt.Fprintf(r.Env.Out, "%s is a member: %s\n", paint.Strong(cr.Name), paint.PaintGood("Connected"))
 	w := printers.GetNewTabWriter(r.Env.Out)
 	fmt.Fprintf(w, "  cluster\t%s\n  version\t%s\n  node\t%s\n", cr.Status.ClusterID, cr.Status.KubernetesVersion, cr.NodeName())
 	var node corev1.Node
@@ -70,7 +70,7 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	var own []string
 	if r.host.List(ctx, &classes) == nil {
 		for i := range classes.Items {
-			if hostclass.IsXylemClass(&classes.Items[i]) {
+			if hostpv.IsXylemClass(&classes.Items[i]) {
 				own = append(own, classes.Items[i].Name)
 			}
 		}
@@ -141,7 +141,7 @@ func (r *run) printPlan() error {
 	if r.output.Format == "" {
 		for _, obj := range append(there, here...) {
 			if o, ok := obj.(client.Object); ok {
-				fmt.Fprintf(r.Env.Out, "%s (%s)\n", kindAndName(o), r.dry.Mark())
+				fmt.Fprintf(r.Env.Out, "%s (%s)\n", kindAndName(o), r.dry.DryRunSuffix())
 			}
 		}
 		return nil

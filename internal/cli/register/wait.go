@@ -71,9 +71,9 @@ func (w *connectionWait) AwaitReady(ctx context.Context, token string) (ready *v
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	var cr v1alpha1.ClusterRegistration
-	said, _ := access.ParseAccountToken(token) // zero without an expiry, so Ready does not wait for this token
-	w.expires = said.Expires
-	err = wait.PollUntilContextCancel(ctx, Poll, true, func(ctx context.Context) (bool, error) {
+	parsed, _ := access.ParseAccountToken(token) // zero without an expiry, so Ready does not wait for this token
+	w.expires = parsed.Expires
+	err = wait.PollUntilContextCancel(ctx, PollInterval, true, func(ctx context.Context) (bool, error) {
 		if err := w.Host.Get(ctx, client.ObjectKey{Name: w.Name}, &cr); err != nil {
 			if !command.Refused(err) { // the error may be temporary, or ctx has ended
 				return false, nil

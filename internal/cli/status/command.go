@@ -85,11 +85,11 @@ func (p page) printFleet(f *Fleet) {
 	}
 	p.printMembers(f.Members)
 	if f.Leaderless != "" {
-		p.Paragraph("! ", p.Paint.Bad, nil, f.Leaderless+". The states of the members may be outdated. Run `kubectl xylem doctor`")
+		p.Paragraph("! ", p.Paint.PaintBad, nil, f.Leaderless+". The states of the members may be outdated. Run `kubectl xylem doctor`")
 	}
 	for _, m := range f.Members {
 		for _, c := range m.Problems {
-			p.Paragraph("! ", p.Paint.Bad, nil, fmt.Sprintf("%s: %s=%s %s (%s): %s", m.Name, c.Type, c.Status, c.Reason, p.TimeAgo(c.Since.Time), c.Message))
+			p.Paragraph("! ", p.Paint.PaintBad, nil, fmt.Sprintf("%s: %s=%s %s (%s): %s", m.Name, c.Type, c.Status, c.Reason, p.TimeAgo(c.Since.Time), c.Message))
 		}
 	}
 	if len(f.Pods) > 0 {
@@ -111,7 +111,7 @@ func (p page) printFleet(f *Fleet) {
 		if i == 0 {
 			fmt.Fprintln(p.Out)
 		}
-		p.Paragraph("! ", p.Paint.Bad, nil, fmt.Sprintf("could not read %s: %s", m.What, m.Why))
+		p.Paragraph("! ", p.Paint.PaintBad, nil, fmt.Sprintf("could not read %s: %s", m.What, m.Why))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 type options struct {
 	env    *command.Env
 	output command.Output
-	way    inspect.Way
+	way    inspect.ConnectionWay
 	// problems hides healthy objects. watch prints the tree again whenever it changes.
 	problems, watch bool
 }
@@ -65,7 +65,7 @@ meaning. With --watch, they print an object whenever it changes.`,
 }
 
 // AddWayFlags adds the flags that select how to connect to members.
-func AddWayFlags(c *cobra.Command, way *inspect.Way) {
+func AddWayFlags(c *cobra.Command, way *inspect.ConnectionWay) {
 	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs. This requires permission to read the Secrets that contain them.")
 	way.AddFlags(c.Flags(), "Your own kubeconfig for the member.")
 }
@@ -79,7 +79,7 @@ type Asked struct {
 }
 
 // ReadSubject reads the objects around the requested object. The arguments are those of the tree command.
-func ReadSubject(ctx context.Context, env *command.Env, way inspect.Way, args []string) (*Asked, error) {
+func ReadSubject(ctx context.Context, env *command.Env, way inspect.ConnectionWay, args []string) (*Asked, error) {
 	asked, err := parseTarget(args)
 	if err != nil {
 		return nil, err

@@ -14,11 +14,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
-	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 )
 
 // builder builds nodes from the gathered objects.
@@ -110,7 +108,7 @@ func (f builder) nodeOfClaim(c *inspect.ClaimFacts) inspect.Node {
 		n.Details = append(n.Details, "no Pod uses the claim yet, and its class waits for the first Pod")
 	}
 	if c.ClassAbsent && c.Claim.Spec.VolumeName == "" {
-		n.Children = append(n.Children, inspect.Node{Kind: inspect.KindClass, Name: hostclass.ClassNameOf(c.Claim), State: inspect.StateNotFound, Health: inspect.Bad})
+		n.Children = append(n.Children, inspect.Node{Kind: inspect.KindClass, Name: hostpv.ClassNameOf(c.Claim), State: inspect.StateNotFound, Health: inspect.Bad})
 	}
 	switch id := f.MemberOfClaim(c); {
 	case c.Volume != nil:
@@ -190,14 +188,14 @@ func (f builder) couldNotRead(what string) bool {
 
 func describeOtherDriver(c *inspect.ClaimFacts) string {
 	if c.Volume != nil {
-		driver, _ := volumesource.VolumeSourceOf(c.Volume)
+		driver, _ := mirror.VolumeSourceOf(c.Volume)
 		return fmt.Sprintf("not managed by Xylem, because its volume has driver %s", driver)
 	}
 	return fmt.Sprintf("not managed by Xylem, because its class has provisioner %s", c.Class.Provisioner)
 }
 
 func waitsForConsumer(class *storagev1.StorageClass) bool {
-	return class != nil && hostclass.WaitsForConsumer(class) && !hostpv.IsPromiseClass(class)
+	return class != nil && hostpv.WaitsForConsumer(class) && !hostpv.IsPromiseClass(class)
 }
 
 // nodeOfVolume returns the node for a host PV, with the volume that it represents.
@@ -382,7 +380,7 @@ func (f builder) nodesOfLeafVolume(cluster, name, uid string, c *inspect.ClaimFa
 	if pv := c.LeafVolume; pv != nil {
 		n := NodeOfObject(inspect.KindVolume, cluster, pv, PhaseOrUnknown(string(pv.Status.Phase)), volumeHealth(pv))
 		n.Details = append(n.Details, volumeDetails(pv)...)
-		n.Driver, n.Handle = volumesource.VolumeSourceOf(pv)
+		n.Driver, n.Handle = mirror.VolumeSourceOf(pv)
 		n.Driver, n.Handle = inspect.Plain(n.Driver), inspect.Plain(n.Handle)
 		n.Events = relevantEvents(c.LeafVolumeEvents, false, sinceIfHealthy(&n, volumeHealthySince(pv)))
 		if uid != "" && string(pv.UID) != uid {
@@ -485,7 +483,7 @@ func claimNodeWithState(cluster string, claim *corev1.PersistentVolumeClaim) ins
 	health := map[corev1.PersistentVolumeClaimPhase]inspect.Health{corev1.ClaimBound: inspect.Good, corev1.ClaimPending: inspect.Waiting, corev1.ClaimLost: inspect.Bad}[claim.Status.Phase]
 	n := NodeOfObject(inspect.KindClaim, cluster, claim, PhaseOrUnknown(string(claim.Status.Phase)), health)
 	n.Details = append(n.Details, sizesOfClaim(claim)...)
-	if class := hostclass.ClassNameOf(claim); class != "" {
+	if class := hostpv.ClassNameOf(claim); class != "" {
 		n.Details = append(n.Details, "class "+class)
 	}
 	n.Conditions = claimConditions(claim)

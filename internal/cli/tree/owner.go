@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // readOwner reads a workload or a namespace. It returns its node and the selector of its Pods.
@@ -118,7 +118,7 @@ func (w *workload) nodeOfWorkload(kind string, obj client.Object) *inspect.Node 
 		state, health = "NotReady", inspect.Waiting
 	}
 	n := NodeOfObject(kind, "", obj, state, health)
-	n.Details = append(n.Details, fmt.Sprintf("%d of %s %s", w.ready, text.CountNoun(int(w.wanted), "Pod"), word))
+	n.Details = append(n.Details, fmt.Sprintf("%d of %s %s", w.ready, wording.CountNoun(int(w.wanted), "Pod"), word))
 	if !w.done {
 		n.Conditions = w.problems
 	}

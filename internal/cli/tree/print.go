@@ -103,7 +103,7 @@ func (p page) printRow(r treeRow, widths [4]int, start int, beside bool) {
 		mark := p.Paint.Faint("·")
 		switch {
 		case inspect.ReportsProblem(c):
-			mark = p.Paint.Bad("!")
+			mark = p.Paint.PaintBad("!")
 		case c.Status != string(metav1.ConditionTrue) && !inspect.FalseAtRest(c):
 			mark = p.Paint.Doubtful("!")
 		}
@@ -146,7 +146,7 @@ func (p page) printFooter(t *inspect.Tree) {
 		if m.Cluster != "" {
 			where = m.Cluster
 		}
-		p.Paragraph("! ", p.Paint.Bad, nil, fmt.Sprintf("could not read %s (%s): %s", m.What, where, m.Why))
+		p.Paragraph("! ", p.Paint.PaintBad, nil, fmt.Sprintf("could not read %s (%s): %s", m.What, where, m.Why))
 	}
 	if len(t.Recorded) == 0 {
 		return
@@ -171,11 +171,11 @@ func rowsOfTree(n *inspect.Node, branch, stem string) []treeRow {
 func (p page) paintedByHealth(h inspect.Health, text string) string {
 	switch h {
 	case inspect.Good:
-		return p.Paint.Good(text)
+		return p.Paint.PaintGood(text)
 	case inspect.Waiting:
 		return p.Paint.Doubtful(text)
 	case inspect.Bad:
-		return p.Paint.Bad(text)
+		return p.Paint.PaintBad(text)
 	case inspect.Unknown:
 	}
 	return p.Paint.Faint(text)

@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // Kinds that can be the root of a tree, in addition to those that gather reads.
@@ -66,7 +66,7 @@ func parseTarget(args []string) (target, error) {
 	kind := kinds[strings.ToLower(args[0])]
 	if kind == "" {
 		meant := ""
-		if nearest := text.NearestWord(args[0], offered); nearest != "" {
+		if nearest := wording.NearestWord(args[0], offered); nearest != "" {
 			meant = fmt.Sprintf(" Did you mean %q?", nearest)
 		}
 		return target{}, fmt.Errorf("unknown kind %q.%s KIND is one of %s", args[0], meant, strings.Join(offered, ", "))
@@ -79,7 +79,7 @@ type reading struct {
 	env       *command.Env
 	host      *command.Cluster
 	namespace string
-	way       inspect.Way
+	way       inspect.ConnectionWay
 }
 
 // isSingleObject reports whether a kind's tree is not composed of those of Pods and claims.
@@ -197,7 +197,7 @@ func (r reading) suggestNearest(ctx context.Context, t target, err error) error 
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	if nearest := text.NearestWord(t.name, namesOfKind(ctx, r.host, r.namespace, t.kind)); nearest != "" {
+	if nearest := wording.NearestWord(t.name, namesOfKind(ctx, r.host, r.namespace, t.kind)); nearest != "" {
 		return errors.Join(err, fmt.Errorf("did you mean %q?", nearest))
 	}
 	return err

@@ -24,7 +24,7 @@ const (
 type options struct {
 	env    *command.Env
 	output command.Output
-	way    inspect.Way
+	way    inspect.ConnectionWay
 }
 
 // NewCommand creates the why command.
@@ -168,16 +168,16 @@ func (p page) printTimes(d *Diagnosis) {
 func (p page) paintOfVerdict(v Verdict) func(string) string {
 	switch v {
 	case Well:
-		return p.Paint.Good
+		return p.Paint.PaintGood
 	case Waiting:
 		return p.Paint.Doubtful
 	case Problem:
 	}
-	return p.Paint.Bad
+	return p.Paint.PaintBad
 }
 
 // describeObject returns the object's kind, name and cluster.
-func (r Ref) describeObject() string {
+func (r ObjectRef) describeObject() string {
 	name := r.Name
 	if r.Namespace != "" {
 		name = r.Namespace + "/" + name

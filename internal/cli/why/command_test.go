@@ -11,7 +11,7 @@ import (
 // If two conditions report one problem, what to do is printed once.
 func TestToDoIsPrintedOnce(t *testing.T) {
 	cause := func(what, toDo string) Cause {
-		return Cause{Ref: Ref{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, What: what, ToDo: toDo}
+		return Cause{ObjectRef: ObjectRef{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, What: what, ToDo: toDo}
 	}
 	var out strings.Builder
 	page{inspect.Page{Out: &out, Now: time.Unix(1e9, 0)}}.printDiagnosis(&Diagnosis{

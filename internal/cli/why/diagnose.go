@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
 	"github.com/xylem-io/xylem/internal/cli/tree"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/timeline"
@@ -186,7 +186,7 @@ func (w *walk) addMissingLeader() {
 		return
 	}
 	w.causes = append(w.causes, Cause{
-		Ref: Ref{Kind: "Lease", Name: v1alpha1.LeaderLease}, Reason: noLeader, stage: stageManager,
+		ObjectRef: ObjectRef{Kind: "Lease", Name: v1alpha1.LeaderLease}, Reason: noLeader, stage: stageManager,
 		What: w.facts.Leaderless + ", so nothing places, pushes or mirrors objects, and other causes may be outdated",
 		ToDo: "Run `kubectl xylem doctor`, or ask the host's admin to check Xylem's Deployment.",
 	})
@@ -413,7 +413,7 @@ func (w *walk) addClassProblems(n *inspect.Node) {
 		if c.Key.Name != n.Name || c.Claim == nil || c.Claim.Spec.VolumeName != "" {
 			continue
 		}
-		name := hostclass.ClassNameOf(c.Claim)
+		name := hostpv.ClassNameOf(c.Claim)
 		switch {
 		case name == "":
 			w.addCause(n, stageMissing, inspect.StateNotFound, "the claim has no StorageClass, and the host has no default one. Set spec.storageClassName to a class with provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
@@ -486,10 +486,10 @@ func (w *walk) nodeNotReady(pod *corev1.Pod) string {
 
 func (w *walk) addCause(n *inspect.Node, at stage, reason, message string, since metav1.Time) {
 	what, toDo := inspect.ExplainReason(reason, message)
-	w.causes = append(w.causes, Cause{Ref: refOfNode(n), Reason: reason, What: what, ToDo: toDo, Since: since, stage: at})
+	w.causes = append(w.causes, Cause{ObjectRef: refOfNode(n), Reason: reason, What: what, ToDo: toDo, Since: since, stage: at})
 }
 
-func refOfNode(n *inspect.Node) Ref { return Ref{n.Kind, n.Namespace, n.Name, n.Cluster} }
+func refOfNode(n *inspect.Node) ObjectRef { return ObjectRef{n.Kind, n.Namespace, n.Name, n.Cluster} }
 
 // orderedCauses sorts the causes by stage, and removes duplicates, because Pods repeat their claims'
 // problems, and events repeat conditions, sometimes with another reason. The latest event comes first,

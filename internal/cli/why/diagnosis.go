@@ -58,7 +58,7 @@ func (d *Diagnosis) DeepCopyObject() runtime.Object {
 
 // Cause is one problem that an object reports.
 type Cause struct {
-	Ref `json:",inline"`
+	ObjectRef `json:",inline"`
 	// Reason is a reason of Xylem (REASONS.md) or of Kubernetes.
 	Reason string `json:"reason"`
 	// What describes what happened and why, in one sentence without a period.
@@ -73,8 +73,8 @@ type Cause struct {
 	usable bool
 }
 
-// Ref identifies an object.
-type Ref struct {
+// ObjectRef identifies an object.
+type ObjectRef struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -84,7 +84,7 @@ type Ref struct {
 
 // Evidence is an object with its state, conditions and events.
 type Evidence struct {
-	Ref        `json:",inline"`
+	ObjectRef  `json:",inline"`
 	State      string              `json:"state"`
 	Created    *metav1.Time        `json:"created,omitempty"`
 	Conditions []inspect.Condition `json:"conditions,omitempty"`

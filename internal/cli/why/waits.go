@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
@@ -41,7 +41,7 @@ func (w *walk) describeClaimWait(c *inspect.ClaimFacts) (waits, toDo string) {
 	}
 	id := w.facts.MemberOfClaim(c)
 	switch {
-	case c.Class != nil && hostclass.IsMirrorClass(c.Class) && len(pods) == 0:
+	case c.Class != nil && hostpv.IsMirrorClass(c.Class) && len(pods) == 0:
 		return "no Pod uses the claim yet, and its class waits for the first Pod", "Create a Pod that uses the claim."
 	case id == "":
 		return w.describeConsumerWait(c)
@@ -56,7 +56,7 @@ func (w *walk) describeClaimWait(c *inspect.ClaimFacts) (waits, toDo string) {
 // describeConsumerWait returns what the first consumer of a claim waits for, if the claim waits for the
 // scheduler's choice of a node. It returns "" if that Pod is the subject.
 func (w *walk) describeConsumerWait(c *inspect.ClaimFacts) (waits, toDo string) {
-	if c.Class == nil || !hostclass.WaitsForConsumer(c.Class) {
+	if c.Class == nil || !hostpv.WaitsForConsumer(c.Class) {
 		return "", ""
 	}
 	for _, p := range w.podsOfSubject() {

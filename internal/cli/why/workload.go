@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/internal/cli/inspect"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // DiagnoseWorkload returns the diagnosis for a workload: that of the first of its Pods that has a problem,
@@ -22,7 +22,7 @@ func DiagnoseWorkload(owner *inspect.Node, pods []*inspect.Facts) *Diagnosis {
 	if len(pods) == 0 {
 		d.Summary, d.ToDo = fmt.Sprintf("%s is not ready (%s): its controller has not created a Pod yet", d.Subject, progress), "See the events in `kubectl describe`: a quota or a policy may reject the Pods."
 	} else {
-		d.Summary = fmt.Sprintf("%s is not ready yet (%s), but no problem is known of its %s", d.Subject, progress, text.CountNoun(len(pods), "Pod"))
+		d.Summary = fmt.Sprintf("%s is not ready yet (%s), but no problem is known of its %s", d.Subject, progress, wording.CountNoun(len(pods), "Pod"))
 	}
 	others := 0
 	for _, facts := range pods {
@@ -37,7 +37,7 @@ func DiagnoseWorkload(owner *inspect.Node, pods []*inspect.Facts) *Diagnosis {
 		}
 	}
 	if others > 0 {
-		d.Summary += fmt.Sprintf(" (%s too: see `kubectl xylem tree %s/%s -n %s --problems`)", text.CountNoun(others, "other Pod"), strings.ToLower(owner.Kind), owner.Name, owner.Namespace)
+		d.Summary += fmt.Sprintf(" (%s too: see `kubectl xylem tree %s/%s -n %s --problems`)", wording.CountNoun(others, "other Pod"), strings.ToLower(owner.Kind), owner.Name, owner.Namespace)
 	}
 	own := walk{root: owner}
 	for _, c := range owner.Conditions {

@@ -16,9 +16,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
@@ -73,10 +71,10 @@ func (r *AttachmentReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.ofClaim), builder.WithPredicates(route.ConcernsPredicate(attachedChanged))).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeToRequests), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(hostVolumeChanged))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToRequests), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(nodes.MemberAway)))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.registrationToRequests), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.registrationToRequests), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.PartChanged(index.RegistrationStateOf)))).
 		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: attachmentWorkers}).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 // Reconcile reconciles one root claim.
@@ -102,7 +100,7 @@ func (r *AttachmentReconciler) Reconcile(ctx context.Context, request reconcile.
 	if should == nil {
 		return reconcile.Result{}, nil
 	}
-	body := should.Body(root, r.Clock.Now())
+	body := should.ApplyBody(root, r.Clock.Now())
 	if body == nil {
 		return reconcile.Result{}, nil
 	}

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // maxLastReport is the maximum length, in bytes, of the last report in a message.
@@ -34,7 +34,7 @@ func decideAttachment(o observedAttachment) *report.AttachedCondition {
 		if o.shown.Status == corev1.ConditionUnknown {
 			return nil // the condition already contains the last report
 		}
-		return &report.AttachedCondition{Status: corev1.ConditionUnknown, Reason: reason, Message: fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, sanitize.PlainText(o.shown.Message, maxLastReport))}
+		return &report.AttachedCondition{Status: corev1.ConditionUnknown, Reason: reason, Message: fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, mirror.PlainText(o.shown.Message, maxLastReport))}
 	}
 	switch {
 	case o.cluster == "":

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/account/exhausted"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	// Namespace is the manager's namespace, where the controller creates the objects.
 	Namespace string
 	// Exhausted contains the sizes that the member's drivers rejected for lack of space.
-	Exhausted *exhausted.RejectedSizes
+	Exhausted *account.RejectedSizes
 }
 
 // reconciler manages the CSIStorageCapacities of one member.
@@ -159,6 +159,6 @@ func (r *reconciler) memberClassToRequests(ctx context.Context, class string) []
 	err := r.Host.List(ctx, &list)
 	return route.RequestsFor(ctx, list.Items, err, func(host *storagev1.StorageClass) bool {
 		name, _ := r.PlacementMember().StorageClassFor(host)
-		return name == class && hostclass.IsMirrorClass(host)
+		return name == class && hostpv.IsMirrorClass(host)
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // observed is the input of decide for a host class and a member.
@@ -23,8 +23,8 @@ type observed struct {
 	registration *v1alpha1.ClusterRegistration
 	// hostClass is the class in the host, or nil. leaf reports whether the member has the class to
 	// which hostClass is mapped.
-	hostClass *storagev1.StorageClass
-	leafClassExists      bool
+	hostClass       *storagev1.StorageClass
+	leafClassExists bool
 	// segments are the CSIStorageCapacities that the member's driver created for the class. limit is
 	// the largest size that may still fit, or nil if the driver has rejected no size.
 	segments []storagev1.CSIStorageCapacity
@@ -47,8 +47,8 @@ const (
 )
 
 type decision struct {
-	action    writeAction
-	after *storagev1.CSIStorageCapacity
+	action writeAction
+	after  *storagev1.CSIStorageCapacity
 }
 
 func decideCapacity(o observed) decision {
@@ -84,7 +84,7 @@ func decideCapacity(o observed) decision {
 
 // memberOffersClass reports whether the member can provision volumes for claims of the class.
 func (o observed) memberOffersClass() bool {
-	return o.registration != nil && o.registration.DeletionTimestamp == nil && hostclass.IsMirrorClass(o.hostClass) && o.leafClassExists
+	return o.registration != nil && o.registration.DeletionTimestamp == nil && hostpv.IsMirrorClass(o.hostClass) && o.leafClassExists
 }
 
 // publishesTooMuch reports whether the existing object allows a size that is known to fail.

@@ -44,4 +44,6 @@ func isEstimated(capacity *storagev1.CSIStorageCapacity) bool {
 }
 
 // isWithinTolerance reports whether two sizes differ at most by the factor tolerance.
-func isWithinTolerance(a, b int64) bool { return float64(max(a, b)) <= estimateTolerance*float64(min(a, b)) }
+func isWithinTolerance(a, b int64) bool {
+	return float64(max(a, b)) <= estimateTolerance*float64(min(a, b))
+}

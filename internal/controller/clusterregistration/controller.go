@@ -21,12 +21,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/controller/clusterregistration/conditions"
 	"github.com/xylem-io/xylem/internal/deregistration"
 	"github.com/xylem-io/xylem/internal/fleet"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -52,7 +51,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Records contains the host's record of each member, which names the owning registration and the
 	// released volumes.
-	Records *hostrecord.HostRecords
+	Records *fencing.HostRecords
 	// Orphans and Stuck contain the members' orphans and stuck deletions.
 	Orphans *account.OrphanTracker
 	Stuck   *account.StuckDeletions
@@ -100,7 +99,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) erro
 		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, route.DelayedHandler(countDelay, r.placedObjectToRequests))).
 		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 // Reconcile brings the member and the registration's status in line with the registration's spec
@@ -133,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	r.Fleet.EnsureLink(wanted)
-	return reconcile.Result{}, r.reportStatus(ctx, &registration, conditions.ReadyOverride{})
+	return reconcile.Result{}, r.reportStatus(ctx, &registration, ReadyOverride{})
 }
 
 // newDeregisterer returns the Leaver that removes the members of deleted registrations.
@@ -142,7 +141,7 @@ func (r *Reconciler) newDeregisterer() *deregistration.Deregisterer {
 		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportPlaced: r.ReportPlaced, Clock: r.Clock, Snapshots: r.Snapshots,
 		EndedLinks: &r.endedLinks, FleetRegistration: r.fleetRegistration, PatchRegistration: r.patchRegistration,
 		ReportNotReady: func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error {
-			return r.reportStatus(ctx, cr, conditions.ReadyOverride{Reason: reason, Message: message})
+			return r.reportStatus(ctx, cr, ReadyOverride{Reason: reason, Message: message})
 		},
 	}
 }

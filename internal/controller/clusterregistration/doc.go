@@ -3,4 +3,7 @@
 // the first connection, it records the member's identity; later, it rejects a different one. It
 // reports the state, and what the admin must do, in conditions. When the registration is deleted,
 // package deregistration removes the member.
+//
+// Its part conditions computes the conditions of a registration and the lists in its status. It does
+// no I/O.
 package clusterregistration

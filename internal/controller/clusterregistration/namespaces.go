@@ -13,7 +13,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/controller/clusterregistration/conditions"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -42,17 +41,17 @@ func (r *Reconciler) namespacesCondition(ctx context.Context, cr *v1alpha1.Clust
 	if err != nil {
 		return nil, err
 	}
-	there, a := placement.MemberOfRegistration(cr, nil), conditions.NamespaceAdmission{HostNamespaces: len(list.Items), LeftContents: map[string]conditions.NamespaceContents{}, LiftedDenials: placement.LiftedDenials(cr)}
+	there, a := placement.MemberOfRegistration(cr, nil), NamespaceAdmission{HostNamespaces: len(list.Items), LeftContents: map[string]NamespaceContents{}, LiftedDenials: placement.LiftedDenials(cr)}
 	for i := range list.Items {
 		name := list.Items[i].Name
 		refusal := there.AnswerRequest(placement.Request{Namespace: placement.NamespaceOf(name, &list.Items[i])}).Refusal
 		if refusal == nil {
 			a.Admitted++
-		} else if has[name] != (conditions.NamespaceContents{}) && refusal.Reason == v1alpha1.ReasonNamespaceNotAdmitted {
+		} else if has[name] != (NamespaceContents{}) && refusal.Reason == v1alpha1.ReasonNamespaceNotAdmitted {
 			a.LeftContents[name] = has[name]
 		}
 	}
-	var left conditions.NamespaceContents
+	var left NamespaceContents
 	for _, has := range a.LeftContents {
 		left.Claims, left.Pods = left.Claims+has.Claims, left.Pods+has.Pods
 	}
@@ -61,14 +60,14 @@ func (r *Reconciler) namespacesCondition(ctx context.Context, cr *v1alpha1.Clust
 }
 
 // countByNamespace counts, by namespace, the claims and Pods that are placed in the member.
-func (r *Reconciler) countByNamespace(cr *v1alpha1.ClusterRegistration) (map[string]conditions.NamespaceContents, error) {
-	has := map[string]conditions.NamespaceContents{}
+func (r *Reconciler) countByNamespace(cr *v1alpha1.ClusterRegistration) (map[string]NamespaceContents, error) {
+	has := map[string]NamespaceContents{}
 	if cr.Status.ClusterID == "" {
 		return has, nil
 	}
 	count := func(obj client.Object, claims, pods int) {
 		was := has[obj.GetNamespace()]
-		has[obj.GetNamespace()] = conditions.NamespaceContents{Claims: was.Claims + claims, Pods: was.Pods + pods}
+		has[obj.GetNamespace()] = NamespaceContents{Claims: was.Claims + claims, Pods: was.Pods + pods}
 	}
 	owner := route.Owner{NodeName: cr.NodeName(), ClusterID: cr.Status.ClusterID}
 	err := errors.Join(
@@ -90,7 +89,7 @@ func (r *Reconciler) countByNamespace(cr *v1alpha1.ClusterRegistration) (map[str
 
 // podPlacement contains the Pod fields that contents depends on.
 type podPlacement struct {
-	node          string
+	node             string
 	pushed, finished bool
 }
 

@@ -10,10 +10,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-const clusterID = "3f0c"
-
-var now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-
 // The registration that recorded a cluster first owns it, even if another one is older, or is the
 // only one that is connected.
 func TestOwnerOf(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -34,7 +33,7 @@ func (r *Reconciler) fleetRegistration(ctx context.Context, cr *v1alpha1.Cluster
 	}
 	for _, cidr := range cr.Spec.Node.PodCIDRs {
 		if cidr == v1alpha1.AllPodCIDRs {
-			wanted.PodCIDRs = sanitize.AllPodCIDRs
+			wanted.PodCIDRs = mirror.AllPodCIDRs
 			break
 		}
 		prefix, err := netip.ParsePrefix(cidr)

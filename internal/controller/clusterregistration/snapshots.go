@@ -11,7 +11,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/controller/clusterregistration/conditions"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
@@ -37,7 +36,7 @@ func (r *Reconciler) updateSnapshotStatus(ctx context.Context, cr *v1alpha1.Clus
 	}
 	if orphans.Known {
 		counts.Orphaned = boundedInt32(len(orphans.Found))
-		cr.Status.OrphanedSnapshots = conditions.ListedSnapshots(orphans.Found, cr.Status.OrphanedSnapshots, metav1.NewTime(r.Clock.Now()))
+		cr.Status.OrphanedSnapshots = ListedSnapshots(orphans.Found, cr.Status.OrphanedSnapshots, metav1.NewTime(r.Clock.Now()))
 	}
 	cr.Status.Snapshots = counts
 	account.SetSnapshotMetrics(cr.Name, counts)
@@ -46,7 +45,7 @@ func (r *Reconciler) updateSnapshotStatus(ctx context.Context, cr *v1alpha1.Clus
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionSnapshotsAccounted)
 		return nil, nil
 	}
-	return []metav1.Condition{conditions.SnapshotsAccounted(orphans, &cr.Status)}, nil
+	return []metav1.Condition{SnapshotsAccounted(orphans, &cr.Status)}, nil
 }
 
 // announceSnapshots emits an event on the registration for each orphaned snapshot that is new in

@@ -14,7 +14,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/controller/clusterregistration/conditions"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/nodes"
@@ -22,7 +21,7 @@ import (
 )
 
 // reportStatus writes the status if it has changed, and emits events for the changes.
-func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegistration, override conditions.ReadyOverride) error {
+func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegistration, override ReadyOverride) error {
 	state, _ := r.Fleet.MemberState(cr.Name)
 	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(cr.NodeName()))
 	if err != nil {
@@ -47,7 +46,7 @@ func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegis
 	cr.Status.ObservedGeneration = cr.Generation
 	cr.Status.Volumes = counts
 	if orphans.Known {
-		cr.Status.Orphans = conditions.ListedOrphans(orphans.Found, cr.Status.Orphans, metav1.NewTime(r.Clock.Now()))
+		cr.Status.Orphans = ListedOrphans(orphans.Found, cr.Status.Orphans, metav1.NewTime(r.Clock.Now()))
 	}
 	if state.Connected {
 		cr.Status.KubernetesVersion = state.Identity.Version
@@ -59,7 +58,7 @@ func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegis
 	if !state.LastRestored.IsZero() {
 		cr.Status.LastRestored = ptr.To(metav1.NewTime(state.LastRestored))
 	}
-	all := append(conditions.ConnectionAndReady(state, nodes.RegistrationReadyCondition(node, cr), override), conditions.VolumesAccounted(orphans, &cr.Status), conditions.DeletionsProgressing(r.Stuck.StuckDeletions(cr.Name)))
+	all := append(ConnectionAndReady(state, nodes.RegistrationReadyCondition(node, cr), override), VolumesAccounted(orphans, &cr.Status), DeletionsProgressing(r.Stuck.StuckDeletions(cr.Name)))
 	all = append(all, reflected...)
 	snapshots, err := r.updateSnapshotStatus(ctx, cr)
 	if err != nil {
@@ -74,11 +73,11 @@ func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegis
 	if !cr.Spec.Storage.Reflect.Enabled {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionClassesReflected)
 	}
-	all = append(all, conditions.TokenFresh(state, &cr.Status)...)
+	all = append(all, TokenFresh(state, &cr.Status)...)
 	if state.PolicyState != nil {
-		all = append(all, conditions.PolicyEnforced(*state.PolicyState))
+		all = append(all, PolicyEnforced(*state.PolicyState))
 	}
-	conditions.SetOnRegistration(cr, all)
+	SetOnRegistration(cr, all)
 	if equality.Semantic.DeepEqual(before.Status, cr.Status) {
 		return nil
 	}

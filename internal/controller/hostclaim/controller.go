@@ -19,18 +19,15 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -80,21 +77,21 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(urgency.LowUrgencyDelay, route.EnqueueItselfIf(waitsOrShowsProblem))).
-		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.claimToClones), builder.WithPredicates(route.SinceStartPredicate())).
-		Watches(&corev1.PersistentVolume{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.volumeToClones), builder.WithPredicates(route.SinceStartPredicate())).
-		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshot{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.snapshotToClaims))).
-		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.snapshotToClaims))).
-		Watches(&corev1.Pod{}, route.DelayedHandler(urgency.LowUrgencyDelay, podToClaims)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(route.LowUrgencyDelay, route.EnqueueItselfIf(waitsOrShowsProblem))).
+		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(route.LowUrgencyDelay, r.claimToClones), builder.WithPredicates(route.SinceStartPredicate())).
+		Watches(&corev1.PersistentVolume{}, route.DelayedHandler(route.LowUrgencyDelay, r.volumeToClones), builder.WithPredicates(route.SinceStartPredicate())).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshot{}, route.DelayedHandler(route.LowUrgencyDelay, r.snapshotToClaims))).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, route.DelayedHandler(route.LowUrgencyDelay, r.snapshotToClaims))).
+		Watches(&corev1.Pod{}, route.DelayedHandler(route.LowUrgencyDelay, podToClaims)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.nodeToClaims), builder.WithPredicates(route.ConcernsPredicate(route.LabelsChanged))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.classToWaitingClaims)).
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.capacityToWaitingClaims)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.namespaceToWaitingClaims), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.LabelsChanged))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(index.RegistrationStateOf)))).
 		WatchesRawSource(r.Classes.DelayedSourceOfOffers(func(ctx context.Context, _ string) []reconcile.Request { return r.objectToWaitingClaims(ctx, nil) })).
 		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 // Reconcile reconciles one claim.
@@ -176,8 +173,8 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 		return o, nil
 	}
 	o.claim = claim
-	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostclass.ClassNameOf(claim)))
-	if err != nil || !hostclass.IsXylemClass(class) {
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostpv.ClassNameOf(claim)))
+	if err != nil || !hostpv.IsXylemClass(class) {
 		return o, err
 	}
 	o.class = class
@@ -192,7 +189,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 	if o.namespace, err = index.FindNamespace(ctx, r.Client, claim.Namespace); err != nil {
 		return o, err
 	}
-	all, err := registered.ListMembers(ctx, r.Client, r.Namespace)
+	all, err := index.ListMembers(ctx, r.Client, r.Namespace)
 	if err != nil {
 		return o, err
 	}

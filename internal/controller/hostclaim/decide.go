@@ -12,12 +12,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // selectedNodeKind classifies the node that is selected for a claim.
@@ -73,15 +72,15 @@ func problemDecision(reason, format string, args ...any) decision {
 // promises.
 func waitsForVolume(claim *corev1.PersistentVolumeClaim) bool {
 	named := claim.Spec.VolumeName
-	return claim.DeletionTimestamp == nil && hostclass.ClassNameOf(claim) != "" &&
+	return claim.DeletionTimestamp == nil && hostpv.ClassNameOf(claim) != "" &&
 		(named == "" || claim.Status.Phase == corev1.ClaimPending && named != hostpv.PromiseName(claim.UID))
 }
 
 func decideForClaim(o observed) decision {
-	if o.claim == nil || !waitsForVolume(o.claim) || !hostclass.IsXylemClass(o.class) {
+	if o.claim == nil || !waitsForVolume(o.claim) || !hostpv.IsXylemClass(o.class) {
 		return decision{}
 	}
-	class, err := hostclass.ReadClassParameters(o.class)
+	class, err := hostpv.ReadClassParameters(o.class)
 	if o.claim.Spec.VolumeName != "" && class.Provisioning != v1alpha1.ProvisioningPromise {
 		return o.decideVolumeNotFound()
 	}
@@ -93,7 +92,7 @@ func decideForClaim(o observed) decision {
 		return problemDecision(v1alpha1.ReasonClassInvalid, "%v", err)
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
 		return o.decideForPromise()
-	case !hostclass.WaitsForConsumer(o.class):
+	case !hostpv.WaitsForConsumer(o.class):
 		return problemDecision(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s. The mode of a class is immutable, so create another class",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
 	}
@@ -104,9 +103,9 @@ func decideForClaim(o observed) decision {
 	if d.reason == v1alpha1.ReasonDataSourceUnsupported && o.handledByPopulator {
 		return decision{} // the populator binds the claim, to a volume that it fills
 	}
-	if d.reason == "" && o.selectedNode == noNode && hostclass.IsClassNamedOnlyByAnnotation(o.claim) {
+	if d.reason == "" && o.selectedNode == noNode && hostpv.IsClassNamedOnlyByAnnotation(o.claim) {
 		return problemDecision(v1alpha1.ReasonClassInvalid, "only the annotation %s names StorageClass %q, which makes kube-scheduler 1.37 panic. Run `%s`",
-			corev1.BetaStorageClassAnnotation, o.class.Name, hostclass.SetClassFieldCommand(o.claim.Namespace, o.claim.Name, o.class.Name))
+			corev1.BetaStorageClassAnnotation, o.class.Name, hostpv.SetClassFieldCommand(o.claim.Namespace, o.claim.Name, o.class.Name))
 	}
 	return d
 }
@@ -275,5 +274,5 @@ func describeNotConnected(what string, names []string) string {
 }
 
 func joinFirstNames(names []string, separator string) string {
-	return text.FirstNames(names, text.NamesListed, separator)
+	return wording.FirstNames(names, wording.NamesListed, separator)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -27,7 +27,7 @@ type waitingPod struct {
 type otherClaim struct {
 	name   string
 	volume *corev1.PersistentVolume
-	record datasource.DataSourceRecord
+	record mirror.DataSourceRecord
 }
 
 // observeWaitingPod observes a Pod's other claims.
@@ -49,7 +49,7 @@ func (r *Reconciler) observeWaitingPod(ctx context.Context, pod *corev1.Pod, cla
 			return w, err
 		}
 		if other.Spec.VolumeName == "" {
-			seen.record, _ = datasource.DataSourceRecordOf(other)
+			seen.record, _ = mirror.DataSourceRecordOf(other)
 		}
 		w.otherClaims = append(w.otherClaims, seen)
 	}

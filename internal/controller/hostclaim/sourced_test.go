@@ -10,7 +10,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -28,7 +27,7 @@ func copying(change ...func(*observed)) func(*observed) {
 		for _, c := range change {
 			c(o)
 		}
-		o.source.Of, _ = datasource.DataSourceOf(o.claim)
+		o.source.Of, _ = mirror.DataSourceOf(o.claim)
 	}
 }
 
@@ -97,7 +96,7 @@ func TestSourced(t *testing.T) {
 		"both Pods select another member":                                      {observed: seen(copying(), waits("app", "a"), waits("web", "a")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`Pod "app"`, `Pod "web"`}},
 		"the Pod has another volume, in the source's member":                   {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-b")}))},
 		"the Pod has another volume, in another member":                        {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-a")})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`the volume of its claim "logs" is elsewhere`}},
-		"the Pod has another claim, whose source is in another member":         {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", record: datasource.DataSourceRecord{ClusterID: "id-a", UID: "u"}})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`the data source of its claim "logs" is elsewhere`}},
+		"the Pod has another claim, whose source is in another member":         {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", record: mirror.DataSourceRecord{ClusterID: "id-a", UID: "u"}})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`the data source of its claim "logs" is elsewhere`}},
 		"the class binds immediately":                                          {observed: seen(copying(func(o *observed) { o.class.VolumeBindingMode = nil })), reason: v1alpha1.ReasonImmediate},
 		"a promise whose source is ready":                                      {observed: seen(copying(), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))},
 		"a promise whose source does not exist":                                {observed: seen(copying(gone), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)), reason: v1alpha1.ReasonSourceNotReady},

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
@@ -41,7 +41,7 @@ func (r *Reconciler) snapshotToClaims(ctx context.Context, obj client.Object) []
 }
 
 func (r *Reconciler) requestsForClones(ctx context.Context, source types.NamespacedName) []reconcile.Request {
-	claims, err := index.UnfilledClaimsFrom(ctx, r.Client, source.Namespace, datasource.ClaimDataSourceKey(source.Name))
+	claims, err := index.UnfilledClaimsFrom(ctx, r.Client, source.Namespace, mirror.ClaimDataSourceKey(source.Name))
 	return requestsForClaims(ctx, claims, err)
 }
 

@@ -21,20 +21,14 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/snapshots"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/snapshot"
-	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
-	"github.com/xylem-io/xylem/internal/snapshot/observe"
 )
 
 const (
@@ -53,7 +47,7 @@ type Reconciler struct {
 	// Recorder emits events on VolumeSnapshots.
 	Recorder events.EventRecorder
 	// Records records what an admin abandoned.
-	Records *hostrecord.HostRecords
+	Records *fencing.HostRecords
 	// Clock provides the times of errors.
 	Clock clock.PassiveClock
 
@@ -63,7 +57,9 @@ type Reconciler struct {
 }
 
 func (r *Reconciler) initializeOnce() {
-	r.once.Do(func() { r.root, r.news = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{}), news.New(r.Clock) })
+	r.once.Do(func() {
+		r.root, r.news = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{}), news.New(r.Clock)
+	})
 }
 
 // emittedEvents returns the events that were emitted.
@@ -86,12 +82,12 @@ func (r *Reconciler) hostWriter() *guarded.HostWriter {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, urgency.EnqueueHandler(requestOfSameName))).
-		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshot{}, urgency.EnqueueHandler(requestOfSnapshot))).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, route.EnqueueHandler(requestOfSameName))).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshot{}, route.EnqueueHandler(requestOfSnapshot))).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.volumeToRequests), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.VolumeChanged))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.registrationToRequests), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.registrationToRequests), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(index.RegistrationStateOf)))).
 		WithEventFilter(route.ChangedPredicate()).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 // Reconcile takes the next step for one content, if host_snapshot owns it.
@@ -103,12 +99,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	plan := lifecycle.NextPlan(s)
-	if plan.Owner != lifecycle.HostSnapshot {
+	plan := snapshot.NextPlan(s)
+	if plan.Owner != snapshot.HostSnapshot {
 		r.emittedEvents().ForgetState(s.Host.UID)
 		return reconcile.Result{}, nil
 	}
-	if plan.Step != lifecycle.None {
+	if plan.Step != snapshot.None {
 		return reconcile.Result{}, r.executeStep(ctx, s, plan.Step)
 	}
 	again, err := r.reportProblem(ctx, s, plan)
@@ -117,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // observeContent observes a content, and reports whether its member is connected.
 func (r *Reconciler) observeContent(ctx context.Context, name string) (*snapshot.Observed, error) {
-	s, cluster, err := observe.ObserveHost(ctx, r.Client, name)
+	s, cluster, err := snapshot.ObserveHost(ctx, r.Client, name)
 	if err != nil || s == nil || cluster == "" {
 		return s, err
 	}
@@ -135,7 +131,7 @@ func (r *Reconciler) observeContent(ctx context.Context, name string) (*snapshot
 		s.Member.Registration = cr.Name
 		connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 		switch {
-		case registered.ConnectionOf(cr).Connected, registered.ConnectionOf(cr).Connecting:
+		case index.ConnectionOf(cr).Connected, index.ConnectionOf(cr).Connecting:
 			s.Away = nil
 			return s, nil
 		case connected != nil:
@@ -146,23 +142,23 @@ func (r *Reconciler) observeContent(ctx context.Context, name string) (*snapshot
 }
 
 // executeStep takes a step of this controller.
-func (r *Reconciler) executeStep(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
+func (r *Reconciler) executeStep(ctx context.Context, s *snapshot.Observed, step snapshot.Step) error {
 	switch step {
-	case lifecycle.Release:
+	case snapshot.Release:
 		e, unplaced, err := r.snapshotProver().ProveSnapshotUnplaced(ctx, s.Host)
 		if err != nil || !unplaced {
 			return err
 		}
 		return r.hostWriter().DropHostContent(ctx, actor, s.Host, e)
-	case lifecycle.Abandon:
+	case snapshot.Abandon:
 		return r.abandonSnapshot(ctx, s)
 	default:
 		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 
-func (r *Reconciler) snapshotProver() snapshots.SnapshotProver {
-	return snapshots.SnapshotProver{Prover: proof.Prover{HostLive: r.Live, Clock: r.Clock}}
+func (r *Reconciler) snapshotProver() proof.SnapshotProver {
+	return proof.SnapshotProver{Prover: proof.Prover{HostLive: r.Live, Clock: r.Clock}}
 }
 
 // abandonSnapshot records that a member's snapshot was abandoned, and then releases the content.
@@ -187,7 +183,7 @@ func (r *Reconciler) abandonSnapshot(ctx context.Context, s *snapshot.Observed) 
 
 // reportProblem writes the problem to the content's status, unless the content is foreign, and emits an event on
 // the VolumeSnapshot if one is due. It returns when the next one is due.
-func (r *Reconciler) reportProblem(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
+func (r *Reconciler) reportProblem(ctx context.Context, s *snapshot.Observed, plan snapshot.Plan) (time.Duration, error) {
 	if plan.Report != nil && mirrorsnapshot.IsXylemContent(s.Host) {
 		if status := s.DesiredHostStatus(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {
 			if err := r.hostWriter().PatchHostContentStatus(ctx, actor, s.Host, status); err != nil {
@@ -206,7 +202,9 @@ func requestOfSameName(_ context.Context, obj client.Object) []reconcile.Request
 	return []reconcile.Request{{NamespacedName: index.ClusterScopedKey(obj.GetName())}}
 }
 
-func requestOfSnapshot(_ context.Context, obj client.Object) []reconcile.Request { return requestForSnapshotUID(obj.GetUID()) }
+func requestOfSnapshot(_ context.Context, obj client.Object) []reconcile.Request {
+	return requestForSnapshotUID(obj.GetUID())
+}
 
 // volumeToRequests enqueues the snapshots of the claim that a volume is bound to, because the volume may be
 // a promise that was just fulfilled.

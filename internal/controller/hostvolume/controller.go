@@ -19,12 +19,10 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/dropping"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -44,7 +42,7 @@ type Reconciler struct {
 	// Recorder emits events on PVs and registrations.
 	Recorder events.EventRecorder
 	// Records stores which volumes were abandoned.
-	Records *hostrecord.HostRecords
+	Records *fencing.HostRecords
 
 	once sync.Once
 	root *guarded.HostWriter
@@ -58,7 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, src := range r.EventSources(mgr.GetCache()) {
 		b = b.WatchesRawSource(src)
 	}
-	return b.Complete(settling.WrapReconciler(r))
+	return b.Complete(guarded.WrapReconciler(r))
 }
 
 // EventSources returns the sources of the controller's requests, from the host's cache.
@@ -114,7 +112,7 @@ func (r *Reconciler) executeStep(ctx context.Context, pv *corev1.PersistentVolum
 	case lifecycle.DropPromise:
 		return r.dropUnneededPromise(ctx, host, pv)
 	case lifecycle.DropFinalizer:
-		if e, proven := dropping.DroppableIfNoDisk(r.newProver().Clock, pv); proven {
+		if e, proven := proof.DroppableIfNoDisk(r.newProver().Clock, pv); proven {
 			return client.IgnoreNotFound(dropFinalizers(ctx, host, pv, e))
 		}
 		return nil
@@ -132,7 +130,7 @@ func (r *Reconciler) deleteAbandonedVolume(ctx context.Context, host *guarded.Ho
 			return err
 		}
 	}
-	e, abandoned := dropping.DroppableIfAbandoned(r.newProver().Clock, pv)
+	e, abandoned := proof.DroppableIfAbandoned(r.newProver().Clock, pv)
 	if !abandoned {
 		return nil
 	}
@@ -148,7 +146,7 @@ func (r *Reconciler) deleteAbandonedVolume(ctx context.Context, host *guarded.Ho
 // dropUnneededPromise deletes a promise, and then removes Xylem's finalizer, if live reads prove that no member
 // has it and no claim needs it. So no member will get it.
 func (r *Reconciler) dropUnneededPromise(ctx context.Context, host *guarded.HostWriter, pv *corev1.PersistentVolume) error {
-	e, proven, err := dropping.ProvePromiseUnneeded(ctx, r.newProver(), pv, func(claim *corev1.PersistentVolumeClaim) bool { return volume.PromiseStillWanted(pv, claim) })
+	e, proven, err := proof.ProvePromiseUnneeded(ctx, r.newProver(), pv, func(claim *corev1.PersistentVolumeClaim) bool { return volume.PromiseStillWanted(pv, claim) })
 	if err != nil || !proven {
 		return err
 	}
@@ -164,7 +162,7 @@ func (r *Reconciler) releaseAbandonedVolume(ctx context.Context, host *guarded.H
 	if err := r.recordAbandoned(ctx, host, pv, clusterID); err != nil {
 		return err
 	}
-	e, abandoned := dropping.DroppableIfAbandoned(r.newProver().Clock, pv)
+	e, abandoned := proof.DroppableIfAbandoned(r.newProver().Clock, pv)
 	if !abandoned {
 		return nil
 	}
@@ -209,7 +207,7 @@ func (r *Reconciler) freeAbandonedPromise(ctx context.Context, host *guarded.Hos
 	if err := r.recordAbandoned(ctx, host, pv, clusterID); err != nil {
 		return err
 	}
-	e, abandoned := dropping.DroppableIfAbandoned(r.newProver().Clock, pv)
+	e, abandoned := proof.DroppableIfAbandoned(r.newProver().Clock, pv)
 	if !abandoned {
 		return nil
 	}
@@ -235,7 +233,7 @@ func (r *Reconciler) newProver() proof.Prover {
 
 // dropFinalizers removes Xylem's finalizers. Members delete their copies of an abandoned shared volume when they
 // are connected. The volume's data is kept.
-func dropFinalizers(ctx context.Context, host *guarded.HostWriter, pv *corev1.PersistentVolume, e dropping.DroppableVolume) error {
+func dropFinalizers(ctx context.Context, host *guarded.HostWriter, pv *corev1.PersistentVolume, e proof.DroppableVolume) error {
 	after := hostpv.VolumeWithoutCopies(pv)
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
 	return host.DropHostVolume(ctx, actor, pv, after, e)

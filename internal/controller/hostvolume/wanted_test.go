@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -179,7 +179,7 @@ func TestAbandonedIsRecordedFirst(t *testing.T) {
 			live := reads{volume: tc.pv}
 			r := &Reconciler{
 				Client: recording{}, Live: live,
-				Records: &hostrecord.HostRecords{Live: live, Namespace: "xylem-system", Clock: clock.RealClock{}},
+				Records: &fencing.HostRecords{Live: live, Namespace: "xylem-system", Clock: clock.RealClock{}},
 			}
 			if err := r.executeStep(t.Context(), tc.pv, lifecycle.DeleteHost); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)

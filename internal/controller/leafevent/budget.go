@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/xylem-io/xylem/internal/guarded/pacing"
+	"github.com/xylem-io/xylem/internal/guarded"
 )
 
 const (
@@ -21,6 +21,6 @@ const (
 	memberRate  = 5
 )
 
-func newEventBudget() *pacing.ObjectRate {
-	return pacing.NewObjectRate(rate.NewLimiter(memberRate, memberBurst), budgetBurst, budgetRefill)
+func newEventBudget() *guarded.ObjectRate {
+	return guarded.NewObjectRate(rate.NewLimiter(memberRate, memberBurst), budgetBurst, budgetRefill)
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/pacing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -38,7 +37,7 @@ type reconciler struct {
 	*member.Link
 	written *lru.Cache // UID of the leaf event -> written
 	// budget limits the writes for each root, and for all roots of the member.
-	budget *pacing.ObjectRate
+	budget *guarded.ObjectRate
 }
 
 // lastWrite is the last write of an event and its time.
@@ -87,7 +86,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{RequeueAfter: pause}, nil
 		}
 	}
-	if r.budget.Take(o.root.GetUID(), o.now) > 0 {
+	if r.budget.TakeToken(o.root.GetUID(), o.now) > 0 {
 		return reconcile.Result{RequeueAfter: budgetRefill}, nil
 	}
 	if err := r.writeHostEvent(ctx, newHostEvent(o)); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -25,7 +24,7 @@ const (
 	// settlingTime is how long it may take until the leaf and the root of a new event are in the
 	// caches, which have separate watches. settlingCheckInterval is the interval between checks until
 	// then.
-	settlingTime  = 10 * time.Second
+	settlingTime          = 10 * time.Second
 	settlingCheckInterval = 2 * time.Second
 
 	// Limits of the events.k8s.io API in bytes (k8s.io/kubernetes/pkg/apis/core/validation).
@@ -165,11 +164,11 @@ func newHostEvent(o observed) *corev1.Event {
 		},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: "v1", Kind: kindOfEventObject(o.event), Namespace: o.root.GetNamespace(), Name: o.root.GetName(), UID: o.root.GetUID(),
-			FieldPath: sanitize.PlainText(o.event.InvolvedObject.FieldPath, messageLimit),
+			FieldPath: mirror.PlainText(o.event.InvolvedObject.FieldPath, messageLimit),
 		},
 		Type:           corev1.EventTypeWarning,
-		Reason:         sanitize.PlainText(o.event.Reason, reasonLimit),
-		Message:        sanitize.PlainText(fmt.Sprintf("member %q: %s", o.member.Registration, o.event.Message), messageLimit),
+		Reason:         mirror.PlainText(o.event.Reason, reasonLimit),
+		Message:        mirror.PlainText(fmt.Sprintf("member %q: %s", o.member.Registration, o.event.Message), messageLimit),
 		Source:         corev1.EventSource{Component: eventComponent(o.event), Host: o.member.NodeName},
 		Count:          t.count,
 		FirstTimestamp: metav1.NewTime(t.first),
@@ -180,9 +179,9 @@ func newHostEvent(o observed) *corev1.Event {
 // eventComponent returns the component that reported the event in the member.
 func eventComponent(e *corev1.Event) string {
 	if e.Source.Component != "" {
-		return sanitize.PlainText(e.Source.Component, reasonLimit)
+		return mirror.PlainText(e.Source.Component, reasonLimit)
 	}
-	return sanitize.PlainText(e.ReportingController, reasonLimit)
+	return mirror.PlainText(e.ReportingController, reasonLimit)
 }
 
 // updatedEvent returns an updated copy of an existing event, or nil if it is up to date.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/guarded/pacing"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -190,17 +190,17 @@ func TestNameOf(t *testing.T) {
 func TestBudget(t *testing.T) {
 	b := newEventBudget()
 	for i := range budgetBurst {
-		if b.Take("root", now) > 0 {
+		if b.TakeToken("root", now) > 0 {
 			t.Fatalf("write %d is rejected", i+1)
 		}
 	}
-	if b.Take("root", now) == 0 {
+	if b.TakeToken("root", now) == 0 {
 		t.Error("a write beyond the burst is allowed")
 	}
-	if b.Take("other", now) > 0 {
+	if b.TakeToken("other", now) > 0 {
 		t.Error("the events of one root use up the budget of another")
 	}
-	if b.Take("root", now.Add(budgetRefill)) > 0 {
+	if b.TakeToken("root", now.Add(budgetRefill)) > 0 {
 		t.Error("the budget is not refilled")
 	}
 }
@@ -209,8 +209,8 @@ func TestBudget(t *testing.T) {
 func TestBudgetOfTheMember(t *testing.T) {
 	b := newEventBudget()
 	spent := func(at time.Time) (n int) {
-		for i := range 2 * pacing.TrackedObjects {
-			if b.Take(types.UID(strconv.Itoa(i)), at) == 0 {
+		for i := range 2 * guarded.TrackedObjects {
+			if b.TakeToken(types.UID(strconv.Itoa(i)), at) == 0 {
 				n++
 			}
 		}

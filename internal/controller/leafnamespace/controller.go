@@ -20,9 +20,8 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/proof/namespaces"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -53,14 +52,14 @@ func SetupWithLink(link *member.Link) error {
 	needsForClaim := route.PartChanged(func(claim *corev1.PersistentVolumeClaim) bool { return claimNeedsNamespace(claim, link.Member) })
 	r := newReconciler(link)
 	return link.AddController(Name, workers, r,
-		urgency.DelayUnlessUrgent(r.isNamespaceAbsent, link.RootObjectSource(&corev1.Pod{}, objectNamespaceToRequests, needsForPod)),
-		urgency.DelayUnlessUrgent(r.isNamespaceAbsent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, objectNamespaceToRequests, needsForClaim)),
+		route.DelayUnlessUrgent(r.isNamespaceAbsent, link.RootObjectSource(&corev1.Pod{}, objectNamespaceToRequests, needsForPod)),
+		route.DelayUnlessUrgent(r.isNamespaceAbsent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, objectNamespaceToRequests, needsForClaim)),
 		link.RootObjectSource(&corev1.Namespace{}, namespaceToRequests),
 		link.LeafObjectSource(&corev1.Namespace{}, namespaceToRequests),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.Pod{}, objectNamespaceToRequests, existenceChanged)),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, objectNamespaceToRequests, existenceChanged)),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.ConfigMap{}, objectNamespaceToRequests, existenceChanged)),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.Secret{}, objectNamespaceToRequests, existenceChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.Pod{}, objectNamespaceToRequests, existenceChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, objectNamespaceToRequests, existenceChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.ConfigMap{}, objectNamespaceToRequests, existenceChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.Secret{}, objectNamespaceToRequests, existenceChanged)),
 	)
 }
 
@@ -161,7 +160,7 @@ func (r *reconciler) createNamespace(ctx context.Context, leaf *corev1.Namespace
 // removeIfEmpty deletes the namespace if live reads prove that it is empty. It is not an error if the
 // namespace is not empty, because a retry would not change that.
 func (r *reconciler) removeIfEmpty(ctx context.Context, leaf *corev1.Namespace) (reconcile.Result, error) {
-	e, held, err := namespaces.NamespaceProver{Discovery: r.Discovery, Metadata: r.Metadata, Clock: r.Clock}.ProveNamespaceEmpty(ctx, leaf)
+	e, held, err := proof.NamespaceProver{Discovery: r.Discovery, Metadata: r.Metadata, Clock: r.Clock}.ProveNamespaceEmpty(ctx, leaf)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

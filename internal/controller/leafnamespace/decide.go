@@ -62,10 +62,10 @@ type (
 	removeLeaf struct{}
 )
 
-func (nothing) isDecision() {}
+func (nothing) isDecision()     {}
 func (createLeaf) isDecision()  {}
 func (relabelLeaf) isDecision() {}
-func (waitForIdle) isDecision()  {}
+func (waitForIdle) isDecision() {}
 func (removeLeaf) isDecision()  {}
 
 func decideNamespace(o observed) decision {

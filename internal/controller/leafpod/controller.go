@@ -21,7 +21,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -41,7 +40,7 @@ const (
 
 type reconciler struct {
 	*member.Link
-	ended *lru.Cache // root and leaf name -> finished leaf Pod
+	ended *lru.Cache        // root and leaf name -> finished leaf Pod
 	news  *news.StateMemory // about containers that a member added, by the leaf's UID
 	// present maps the name of a root and its leaf to the root's UID. It contains the leaves for
 	// which an event was handled, except those whose deletion was handled.
@@ -53,7 +52,7 @@ func SetupWithLink(link *member.Link) error {
 	r := &reconciler{Link: link, ended: lru.New(endedLeavesLimit), news: news.New(link.Clock)}
 	return link.AddController(Name, workers, r,
 		link.LeafObjectSource(&corev1.Pod{}, r.leafToRequests, r.trackPresentLeaves()),
-		urgency.DelayUnlessUrgent(onlyNodeOrDeletionChanged, link.RootObjectSource(&corev1.Pod{}, member.RequestOfSameKey, r.concernsMemberNode)),
+		route.DelayUnlessUrgent(onlyNodeOrDeletionChanged, link.RootObjectSource(&corev1.Pod{}, member.RequestOfSameKey, r.concernsMemberNode)),
 		link.RootObjectSource(&corev1.PersistentVolume{}, r.promiseToRequests, route.VolumeChanged),
 		link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.unmetClaimToRequests),
 	)
@@ -68,7 +67,7 @@ func (r *reconciler) concernsMemberNode(before, after client.Object) bool {
 
 // turns marks the binding and the deletion of a root Pod as urgent. Changes to the status are not
 // urgent, because this controller makes them.
-var onlyNodeOrDeletionChanged = urgency.WhenValueChanged(func(pod *corev1.Pod) nodeAndDeletion {
+var onlyNodeOrDeletionChanged = route.WhenValueChanged(func(pod *corev1.Pod) nodeAndDeletion {
 	return nodeAndDeletion{pod.Spec.NodeName, pod.DeletionTimestamp != nil}
 })
 

@@ -51,8 +51,8 @@ type (
 	}
 )
 
-func (nothing) isDecision() {}
-func (showStatus) isDecision()    {}
+func (nothing) isDecision()    {}
+func (showStatus) isDecision() {}
 func (failPod) isDecision()    {}
 
 func decidePodStatus(o observed) decision {

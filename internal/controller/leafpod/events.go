@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 func (r *reconciler) emitPodFailed(root *corev1.Pod, reason, message string) {
@@ -32,7 +32,7 @@ func (r *reconciler) emitContainersAdded(o observed) time.Duration {
 	if o.root == nil || o.leaf == nil || o.root.DeletionTimestamp != nil || podstatus.IsPodFinished(o.leaf) || !haveOwnContainersFinished(o.root, o.leaf.Status) {
 		return 0
 	}
-	added := sanitize.QuotedMemberNames(addedUnfinishedContainers(o.root, o.leaf))
+	added := mirror.QuotedMemberNames(addedUnfinishedContainers(o.root, o.leaf))
 	if added == "" {
 		return 0
 	}

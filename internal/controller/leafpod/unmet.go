@@ -14,9 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
@@ -87,7 +85,7 @@ func (r *reconciler) findUnmetPromise(ctx context.Context, root *corev1.Pod) (*u
 
 // unmetPromiseOf evaluates what root_pvc reported on a claim.
 func unmetPromiseOf(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolume, root *corev1.Pod, m mirror.Member) *unmetPromise {
-	class, err := hostclass.ReadClassParameters(hostpv.ClassOfPromise(promise))
+	class, err := hostpv.ReadClassParameters(hostpv.ClassOfPromise(promise))
 	if err != nil {
 		return nil // reflected_class reports why
 	}
@@ -149,7 +147,7 @@ func (r *reconciler) recordFailedMember(ctx context.Context, o observed) error {
 // otherUsableMembers returns the cluster IDs of the other members that could run the Pod with all of
 // its claims. Without one, re-creating the Pod does not help.
 func (r *reconciler) otherUsableMembers(ctx context.Context, root *corev1.Pod) ([]string, error) {
-	members, err := registered.MembersWithNodes(ctx, r.Host)
+	members, err := index.MembersWithNodes(ctx, r.Host)
 	if err != nil {
 		return nil, err
 	}

@@ -11,15 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/xylem-io/xylem/internal/guarded/settling"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
-	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/adoption"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -27,7 +25,7 @@ import (
 // change the capacity of a leaf PV again and again, and many controllers in the host react to each
 // change of the host PV. An update that also keeps the data safe does not wait.
 func (r *reconciler) proceedWithPlan(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) (reconcile.Result, error) {
-	if plan.StepOwnedBy(lifecycle.LeafPV) == lifecycle.UpdateHost && desired.OnlyFollowsMember(s) {
+	if plan.StepOwnedBy(lifecycle.LeafPV) == lifecycle.UpdateHost && volume.OnlyFollowsMember(s) {
 		if wait := r.HostWriter.AllowOrDelayChange(s.Host); wait > 0 {
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
@@ -42,13 +40,13 @@ func (r *reconciler) proceedWithPlan(ctx context.Context, s *volume.Observed, pl
 func (r *reconciler) executeStep(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) error {
 	switch step := plan.StepOwnedBy(lifecycle.LeafPV); step {
 	case lifecycle.Stamp:
-		return r.patchLeafVolume(ctx, s, desired.StampedLeafVolume(s))
+		return r.patchLeafVolume(ctx, s, volume.StampedLeafVolume(s))
 	case lifecycle.Secure:
-		return r.patchLeafVolume(ctx, s, desired.SecuredLeafVolume(s))
+		return r.patchLeafVolume(ctx, s, volume.SecuredLeafVolume(s))
 	case lifecycle.SetRetain:
-		return r.patchLeafVolume(ctx, s, desired.RetainedLeafVolume(s))
+		return r.patchLeafVolume(ctx, s, volume.RetainedLeafVolume(s))
 	case lifecycle.Repoint:
-		return r.patchLeafVolume(ctx, s, desired.RepointedLeafVolume(s))
+		return r.patchLeafVolume(ctx, s, volume.RepointedLeafVolume(s))
 	case lifecycle.UpdateHost:
 		return r.updateHostVolume(ctx, s)
 	case lifecycle.CreateHost:
@@ -67,10 +65,10 @@ func (r *reconciler) executeStep(ctx context.Context, s *volume.Observed, plan l
 }
 
 func (r *reconciler) updateHostVolume(ctx context.Context, s *volume.Observed) error {
-	if err := r.HostWriter.PatchOwned(ctx, actor, s.Host, desired.CurrentHostVolume(s)); err != nil {
+	if err := r.HostWriter.PatchOwned(ctx, actor, s.Host, volume.CurrentHostVolume(s)); err != nil {
 		return err
 	}
-	if desired.MustRetainForLostClaim(s) {
+	if volume.MustRetainForLostClaim(s) {
 		r.eventLastClaimLost(s)
 	}
 	return nil
@@ -103,7 +101,7 @@ func (r *reconciler) reportPlanProblem(ctx context.Context, s *volume.Observed, 
 
 // adoptReleasedVolume creates the host PV of a released volume for the claim that requests it.
 func (r *reconciler) adoptReleasedVolume(ctx context.Context, s *volume.Observed) error {
-	if proven, err := adoption.ProveLeafReleasedFor(ctx, r.NewProver(), s.Successor, s.Leaf); err != nil || !proven {
+	if proven, err := proof.ProveLeafReleasedFor(ctx, r.NewProver(), s.Successor, s.Leaf); err != nil || !proven {
 		return err
 	}
 	host := hostpv.TranslateVolume(s.Leaf, s.Successor, corev1.PersistentVolumeReclaimRetain, r.Member)
@@ -175,7 +173,7 @@ func (r *reconciler) createHostVolume(ctx context.Context, s *volume.Observed) e
 // shareHostVolume makes a new host PV reachable from all members that share the leaf PV's backend. It reads the
 // leaf PV live, because the cache drops the attributes that copies need.
 func (r *reconciler) shareHostVolume(ctx context.Context, s *volume.Observed, host *corev1.PersistentVolume) error {
-	driver, _ := volumesource.VolumeSourceOf(s.Leaf)
+	driver, _ := mirror.VolumeSourceOf(s.Leaf)
 	backend := r.Rules.BackendForClass(driver, s.Leaf.Spec.StorageClassName)
 	if backend == "" || !hostpv.AreAccessModesSharable(s.Root.Spec.AccessModes) {
 		return nil
@@ -202,7 +200,7 @@ func (r *reconciler) handleConflictingVolume(ctx context.Context, s *volume.Obse
 		return fmt.Errorf("read the conflicting volume: %w", err)
 	}
 	if s.RepresentedBy(&there) {
-		return settling.NewUnseenError(exists)
+		return guarded.NewUnseenError(exists)
 	}
 	return fmt.Errorf("create volume %s: %w", host.Name, exists)
 }

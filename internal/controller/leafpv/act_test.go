@@ -13,7 +13,6 @@ import (
 
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -62,7 +61,7 @@ func TestHostVolumeNotSeenYet(t *testing.T) {
 			HostWriter: guarded.NewHostWriter(host, here.Registration, guarded.HostOnlyGuard{})},
 		Options: Options{Mirrors: account.NewMirrorTracker(creates{}, host)},
 	}
-	settled := settling.WrapReconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	settled := guarded.WrapReconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		return reconcile.Result{}, r.executeStep(ctx, s, lifecycle.NextPlan(s))
 	}))
 	if result, err := settled.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {

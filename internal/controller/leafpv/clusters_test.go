@@ -169,7 +169,7 @@ func controller(m mirror.Member, host, leaf *cluster) (*reconciler, *events.Fake
 	recorder := events.NewFakeRecorder(10)
 	return &reconciler{
 		Link: &member.Link{Member: m, Host: host, HostLive: host, Cache: cached{cluster: leaf}, Live: leaf, Recorder: recorder,
-			HostWriter: guarded.NewHostWriter(host, m.Registration, guarded.HostOnlyGuard{}),
+			HostWriter:   guarded.NewHostWriter(host, m.Registration, guarded.HostOnlyGuard{}),
 			MemberWriter: guarded.NewMemberWriter(leaf, m.HostID, m.Registration, guarded.HostOnlyGuard{})},
 		Options: Options{Options: observe.Options{Orphans: account.NewOrphanTracker()}, Mirrors: account.NewMirrorTracker(host, host)},
 	}, recorder

@@ -16,13 +16,11 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
@@ -57,14 +55,14 @@ type Options struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{Link: link, Options: o, news: news.New(link.Clock)}
 	return link.AddController(Name, workers, r,
-		urgency.DelayUnlessUrgent(leafVolumeChangeUrgent, link.LeafObjectSource(&corev1.PersistentVolume{}, requestForObject, route.ConcernsPredicate(route.VolumeChanged))),
+		route.DelayUnlessUrgent(leafVolumeChangeUrgent, link.LeafObjectSource(&corev1.PersistentVolume{}, requestForObject, route.ConcernsPredicate(route.VolumeChanged))),
 		link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, claimToVolume, route.ConcernsPredicate(route.LeafClaimChanged)),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, link.OnlyOwnObjects(r.hostVolumeToLeafVolumes), route.VolumeChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, link.OnlyOwnObjects(r.hostVolumeToLeafVolumes), route.VolumeChanged)),
 		link.RootObjectSource(&corev1.PersistentVolume{}, r.importToLeafVolume, route.VolumeChanged),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.rootClaimToLeafVolumes, route.ClaimChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.rootClaimToLeafVolumes, route.ClaimChanged)),
 		link.RootObjectSource(&storagev1.StorageClass{}, r.classToRequestedVolumes),
 		link.RootObjectSource(&storagev1.StorageClass{}, r.classToImportedVolumes),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootDeletionSource(&corev1.PersistentVolumeClaim{}, r.deletedClaimToVolumes)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.RootDeletionSource(&corev1.PersistentVolumeClaim{}, r.deletedClaimToVolumes)),
 	)
 }
 
@@ -77,7 +75,7 @@ func leafVolumeChangeUrgent(_ context.Context, _, after client.Object) bool {
 
 // Reconcile takes the next step for one leaf PV and its host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.For(r.Link, r.Options.Options).ObserveLeafVolume(ctx, request.Name)
+	s, err := observe.ObserverOfLink(r.Link, r.Options.Options).ObserveLeafVolume(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -129,7 +127,9 @@ func (r *reconciler) consumersInMember(ctx context.Context, root *corev1.Persist
 	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != r.NodeName || podstatus.IsPodFinished(&pod) })
 }
 
-func requestForObject(_ context.Context, obj client.Object) []reconcile.Request { return requestForVolume(obj.GetName()) }
+func requestForObject(_ context.Context, obj client.Object) []reconcile.Request {
+	return requestForVolume(obj.GetName())
+}
 
 func claimToVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
@@ -182,8 +182,8 @@ func (r *reconciler) rootClaimToLeafVolumes(ctx context.Context, root client.Obj
 	if !ok || !hostpv.IsPromiseName(claim.Spec.VolumeName) {
 		return found
 	}
-	source, _ := datasource.DataSourceOf(claim)
-	if record, recorded := datasource.DataSourceRecordOf(claim); recorded && record.ClusterID == r.ClusterID && source.IsClaim() {
+	source, _ := mirror.DataSourceOf(claim)
+	if record, recorded := mirror.DataSourceRecordOf(claim); recorded && record.ClusterID == r.ClusterID && source.IsClaim() {
 		found = append(found, r.requestsForVolumesOfRoot(ctx, types.NamespacedName{Namespace: claim.Namespace, Name: source.Name}, record.UID)...)
 	}
 	return found
@@ -204,7 +204,7 @@ func (r *reconciler) classToRequestedVolumes(ctx context.Context, class client.O
 	var found []reconcile.Request
 	if err := r.Router.VisitObjects(r.RouteOwner(), &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
 		claim, ok := obj.(*corev1.PersistentVolumeClaim)
-		if ok && claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && hostclass.ClassNameOf(claim) == class.GetName() {
+		if ok && claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && hostpv.ClassNameOf(claim) == class.GetName() {
 			found = append(found, requestForVolume(claim.Spec.VolumeName)...)
 		}
 	}); err != nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -70,7 +69,7 @@ func seen(change ...func(*volume.Observed)) *volume.Observed {
 
 // stamped gives the leaf PV the stamp and policy Retain.
 func stamped(s *volume.Observed) {
-	if held := desired.StampedLeafVolume(s); held != nil {
+	if held := volume.StampedLeafVolume(s); held != nil {
 		s.Leaf = held
 	}
 }
@@ -452,7 +451,7 @@ func TestAdoptionClearsClusterGone(t *testing.T) {
 	if step := lifecycle.NextPlan(s).StepOwnedBy(lifecycle.LeafPV); step != lifecycle.UpdateHost {
 		t.Fatalf("the next step is %q, want UpdateHost", step)
 	}
-	if _, says := desired.CurrentHostVolume(s).Annotations[v1alpha1.AnnotationClusterGone]; says {
+	if _, says := volume.CurrentHostVolume(s).Annotations[v1alpha1.AnnotationClusterGone]; says {
 		t.Error("the host PV still reports that its cluster is deregistered")
 	}
 }
@@ -473,12 +472,12 @@ func TestStampChangesNothingElse(t *testing.T) {
 	want.Labels = map[string]string{"zone": "a", v1alpha1.LabelHost: here.HostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 	want.Annotations = map[string]string{v1alpha1.AnnotationNamespaceUID: "namespace-uid", "pv.kubernetes.io/provisioned-by": "disk.example.com",
 		v1alpha1.AnnotationReclaimPolicy: string(deletes), v1alpha1.AnnotationRoot: "shop/data", v1alpha1.AnnotationRootUID: "root-uid"}
-	after := desired.StampedLeafVolume(s)
+	after := volume.StampedLeafVolume(s)
 	if diff := cmp.Diff(want, after, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("leaf PV (-want +got):\n%s", diff)
 	}
 	s.Leaf = after
-	if again := desired.StampedLeafVolume(s); again != nil {
+	if again := volume.StampedLeafVolume(s); again != nil {
 		t.Errorf("the second stamp differs from the first (I5):\n%s", cmp.Diff(after, again))
 	}
 }

@@ -12,12 +12,10 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/proof/adoption"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/observe"
-	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // recordImport records on an admin's host PV which leaf PV it represents. Live reads must first prove
@@ -34,7 +32,7 @@ func (r *reconciler) recordImport(ctx context.Context, s *volume.Observed) error
 		return err
 	}
 	key, uid := s.UnstampedClaimRef()
-	if gone, err := adoption.ProveMemberClaimGone(ctx, r.NewProver(), key, uid); err != nil || !gone {
+	if gone, err := proof.ProveMemberClaimGone(ctx, r.NewProver(), key, uid); err != nil || !gone {
 		return err
 	}
 	if s.LeafStamped && s.Stamp.Root.Namespace != "" && s.StampRoot == nil {
@@ -42,7 +40,7 @@ func (r *reconciler) recordImport(ctx context.Context, s *volume.Observed) error
 			return err
 		}
 	}
-	if sole, err := adoption.ProveSoleImport(ctx, r.NewProver(), asks, s.Name); err != nil || !sole {
+	if sole, err := proof.ProveSoleImport(ctx, r.NewProver(), asks, s.Name); err != nil || !sole {
 		return err
 	}
 	if _, err := r.NewProver().ProveMemberCurrent(ctx); err != nil {
@@ -53,7 +51,7 @@ func (r *reconciler) recordImport(ctx context.Context, s *volume.Observed) error
 
 // takeLeafVolume stamps the leaf PV that an admin's host PV represents.
 func (r *reconciler) takeLeafVolume(ctx context.Context, s *volume.Observed) error {
-	if err := r.MemberWriter.StampImportedVolume(ctx, actor, s.Leaf, desired.TakenLeafVolume(s), s.Host); err != nil {
+	if err := r.MemberWriter.StampImportedVolume(ctx, actor, s.Leaf, volume.TakenLeafVolume(s), s.Host); err != nil {
 		return err
 	}
 	r.emitVolumeTaken(s)
@@ -64,7 +62,7 @@ func (r *reconciler) takeLeafVolume(ctx context.Context, s *volume.Observed) err
 // cannot. It returns when to do so again, or 0.
 func (r *reconciler) reportImportProblems(s *volume.Observed) (again time.Duration) {
 	for i := range s.Imports {
-		if problem := problem.WhyImportRefused(s, &s.Imports[i]); problem != nil {
+		if problem := volume.WhyImportRefused(s, &s.Imports[i]); problem != nil {
 			again = route.SoonerDelay(again, r.warnOnHostVolume(&s.Imports[i], problem))
 		}
 	}
@@ -74,7 +72,7 @@ func (r *reconciler) reportImportProblems(s *volume.Observed) (again time.Durati
 // reportMissingVolume reports on the host PVs that request a leaf PV that does not exist. It returns when to do so
 // again, or 0.
 func (r *reconciler) reportMissingVolume(ctx context.Context, name string) (again time.Duration, err error) {
-	s, err := observe.For(r.Link, r.Options.Options).ObserveMissingVolume(ctx, name)
+	s, err := observe.ObserverOfLink(r.Link, r.Options.Options).ObserveMissingVolume(ctx, name)
 	if err != nil {
 		return 0, err
 	}

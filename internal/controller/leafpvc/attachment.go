@@ -88,7 +88,7 @@ func (r *reconciler) reportAttached(ctx context.Context, root *corev1.Persistent
 	if should == nil {
 		return again, nil
 	}
-	body := should.Body(root, r.Clock.Now())
+	body := should.ApplyBody(root, r.Clock.Now())
 	if body == nil {
 		return again, nil
 	}

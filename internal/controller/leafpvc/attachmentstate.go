@@ -13,8 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 const (
@@ -74,7 +73,7 @@ func decideAttached(o attachments) (*report.AttachedCondition, time.Duration) {
 		s.Message += "; " + n.describe(o.member)
 	}
 	if more := len(nodes) - maxNodesInMessage; more > 0 {
-		s.Message += "; and " + text.CountNoun(more, "other node")
+		s.Message += "; and " + wording.CountNoun(more, "other node")
 	}
 	if nodes[0].state <= detachFailed {
 		s.Message += ". Ask the member's admin to check the driver and the node"
@@ -177,7 +176,7 @@ func lastStatusWrite(a *storagev1.VolumeAttachment) time.Time {
 
 // describe returns the part of the message about the node.
 func (n nodeState) describe(m mirror.Member) string {
-	name, since := sanitize.PlainText(n.name, maxNodeName), metav1.NewTime(n.since).UTC().Format(time.RFC3339)
+	name, since := mirror.PlainText(n.name, maxNodeName), metav1.NewTime(n.since).UTC().Format(time.RFC3339)
 	switch n.state {
 	case attachFailed:
 		return fmt.Sprintf("member %q cannot attach the volume to node %q: %s", m.Registration, name, driverError(n.failure))
@@ -194,5 +193,5 @@ func (n nodeState) describe(m mirror.Member) string {
 
 // driverError returns a driver's error for a message.
 func driverError(text string) string {
-	return cmp.Or(sanitize.PlainLine(text, maxDriverError), "the driver reports no cause")
+	return cmp.Or(mirror.PlainLine(text, maxDriverError), "the driver reports no cause")
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -49,10 +48,10 @@ func SetupWithLink(link *member.Link, o Options) error {
 	r := &reconciler{link, o}
 	o.Latency.CreateSeries(link.Registration)
 	return link.AddController(Name, workers, r,
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, r.boundLeafClaimToRoot, route.ConcernsPredicate(mirroredFieldsChanged))),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.boundRootClaimToRequest, mirroredFieldsChanged)),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, link.OnlyOwnObjects(r.hostVolumeToClaim), hostVolumeChanged)),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolume{}, r.leafVolumeToRequests, route.ConcernsPredicate(leafVolumeChanged))),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, r.boundLeafClaimToRoot, route.ConcernsPredicate(mirroredFieldsChanged))),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.boundRootClaimToRequest, mirroredFieldsChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, link.OnlyOwnObjects(r.hostVolumeToClaim), hostVolumeChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolume{}, r.leafVolumeToRequests, route.ConcernsPredicate(leafVolumeChanged))),
 		link.LeafAttachmentSource(&storagev1.VolumeAttachment{}, r.attachmentToRequests),
 		link.Attachments.ProblemChangeSource(r.withAttached),
 	)

@@ -15,8 +15,6 @@ import (
 	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/snapshot"
-	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
-	"github.com/xylem-io/xylem/internal/snapshot/observe"
 )
 
 const (
@@ -48,12 +46,12 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	return link.AddController(Name, workers, &reconciler{link, o, news.New(link.Clock)}, observe.Observer{Link: link}.EventSources()...)
+	return link.AddController(Name, workers, &reconciler{link, o, news.New(link.Clock)}, snapshot.Observer{Link: link}.EventSources()...)
 }
 
 // Reconcile takes the next step for one snapshot, or reports its state.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.Observer{Link: r.Link, SilentAfter: r.SilentAfter}.ObserveContent(ctx, request.Name)
+	s, err := snapshot.Observer{Link: r.Link, SilentAfter: r.SilentAfter}.ObserveContent(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -63,11 +61,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, nil
 	}
-	plan := lifecycle.NextPlan(s)
-	if s.Host == nil && plan.StepOwnedBy(lifecycle.LeafSnapshot) == lifecycle.None && plan.Phase == lifecycle.Orphaned {
+	plan := snapshot.NextPlan(s)
+	if s.Host == nil && plan.StepOwnedBy(snapshot.LeafSnapshot) == snapshot.None && plan.Phase == snapshot.Orphaned {
 		r.Orphans.RequestInventory(r.Registration)
 	}
-	if step := plan.StepOwnedBy(lifecycle.LeafSnapshot); step != lifecycle.None {
+	if step := plan.StepOwnedBy(snapshot.LeafSnapshot); step != snapshot.None {
 		return reconcile.Result{}, r.executeStep(ctx, s, step)
 	}
 	again, err := r.reportSnapshotState(ctx, s, plan)
@@ -78,11 +76,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // executeStep takes a step of this controller.
-func (r *reconciler) executeStep(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
+func (r *reconciler) executeStep(ctx context.Context, s *snapshot.Observed, step snapshot.Step) error {
 	switch step {
-	case lifecycle.Secure:
+	case snapshot.Secure:
 		return r.MemberWriter.PatchLeafContent(ctx, actor, s.Content, s.SecuredContent(), s.Leaf, s.Host)
-	case lifecycle.RecordContent:
+	case snapshot.RecordContent:
 		return r.HostWriter.PatchHostContent(ctx, actor, s.Host, mirrorsnapshot.RecordLeafContent(s.Host, s.Content))
 	default:
 		return fmt.Errorf("step %s does not belong to %s", step, Name)
@@ -92,8 +90,8 @@ func (r *reconciler) executeStep(ctx context.Context, s *snapshot.Observed, step
 // reportSnapshotState writes the status of the host content unless host_snapshot owns it. While there is a problem, it
 // emits an event on the VolumeSnapshot again and again, and returns when the next one is due: the host's
 // snapshot-controller does not copy the status to a VolumeSnapshot that was ready before.
-func (r *reconciler) reportSnapshotState(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
-	if s.Host == nil || plan.Owner == lifecycle.HostSnapshot || plan.Step != lifecycle.None && s.Content == nil {
+func (r *reconciler) reportSnapshotState(ctx context.Context, s *snapshot.Observed, plan snapshot.Plan) (time.Duration, error) {
+	if s.Host == nil || plan.Owner == snapshot.HostSnapshot || plan.Step != snapshot.None && s.Content == nil {
 		if s.Host != nil {
 			r.news.ForgetState(s.Host.UID)
 		}

@@ -39,7 +39,7 @@ const (
 	recheckDelay = time.Second
 	// minRetryDelay and maxRetryDelay bound the backoff after failures.
 	minRetryDelay = 10 * time.Second
-	maxRetryDelay  = 5 * time.Minute
+	maxRetryDelay = 5 * time.Minute
 	// renewalTimeout is the timeout of a renewal.
 	renewalTimeout = 30 * time.Second
 )
@@ -66,15 +66,15 @@ type Options struct {
 
 // renewer renews one member's token.
 type renewer struct {
-	registration string
-	options      Options
-	credentials  Credentials
-	cached, live client.Reader
-	root         *guarded.HostWriter
-	recorder     events.EventRecorder
-	clock        clock.Clock
-	backoff      wait.Backoff
-	reportedTrouble      string
+	registration    string
+	options         Options
+	credentials     Credentials
+	cached, live    client.Reader
+	root            *guarded.HostWriter
+	recorder        events.EventRecorder
+	clock           clock.Clock
+	backoff         wait.Backoff
+	reportedTrouble string
 }
 
 // +kubebuilder:rbac:groups="",resources=secrets,namespace=xylem-system,verbs=list;watch;patch

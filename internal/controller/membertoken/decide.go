@@ -50,9 +50,9 @@ type (
 
 func (ignoreSecret) isDecision()  {}
 func (refuseRenewal) isDecision() {}
-func (awaitLink) isDecision() {}
-func (awaitDueTime) isDecision()   {}
-func (renewNow) isDecision()  {}
+func (awaitLink) isDecision()     {}
+func (awaitDueTime) isDecision()  {}
+func (renewNow) isDecision()      {}
 
 func decideRenewal(o observed) decision {
 	if o.secret == nil {

@@ -16,9 +16,9 @@ const (
 	DefaultInterval = 10 * time.Minute
 	// minPause is the minimum delay between two inventories. The delay is share times the duration of
 	// the last inventory, up to longest, to limit the load that lists cause on a member's API server.
-	minPause = 5 * time.Second
-	pauseFactor    = 5
-	maxPause  = time.Minute
+	minPause    = 5 * time.Second
+	pauseFactor = 5
+	maxPause    = time.Minute
 	// retryDelay is the delay after a failed inventory.
 	retryDelay = 30 * time.Second
 	// inventoryTimeout is the timeout of one inventory. Listing 50,000 volumes takes a hundred pages.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/account/withdrawn"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
@@ -51,7 +50,7 @@ type rootFinder struct {
 	// withdrawn contains the leaf claims that were withdrawn while a provisioner may have been
 	// creating a volume.
 	claims    map[types.UID]mirror.Origin
-	withdrawn map[types.UID]withdrawn.Claim
+	withdrawn map[types.UID]account.Claim
 }
 
 // factsOfVolume returns the facts about a leaf PV, or false if it is not Xylem's or is being deleted.
@@ -94,7 +93,7 @@ type hostVolumeRecord struct {
 	// released means that the PV is Released or Failed, because its claim was deleted. claim is
 	// the claim's UID.
 	released bool
-	claimUID    types.UID
+	claimUID types.UID
 }
 
 // needsRootClaim reports whether the volume's root claim must be read. A Released host PV may be the

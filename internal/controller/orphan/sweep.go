@@ -12,9 +12,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/account/withdrawn"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
@@ -86,8 +85,8 @@ func (s *inventoryRunner) listLeafClaimOrigins(ctx context.Context) (map[types.U
 // readWithdrawnClaims returns the leaf claims that were withdrawn while a provisioner may have been
 // creating a volume, from the host's record of the member, and from the fence in the member,
 // which a restore of the host does not change.
-func (s *inventoryRunner) readWithdrawnClaims(ctx context.Context) (map[types.UID]withdrawn.Claim, error) {
-	record, err := index.FindObject[coordinationv1.Lease](ctx, s.HostLive, types.NamespacedName{Namespace: s.Namespace, Name: hostrecord.HostRecordName(s.ClusterID)})
+func (s *inventoryRunner) readWithdrawnClaims(ctx context.Context) (map[types.UID]account.Claim, error) {
+	record, err := index.FindObject[coordinationv1.Lease](ctx, s.HostLive, types.NamespacedName{Namespace: s.Namespace, Name: fencing.HostRecordName(s.ClusterID)})
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +94,11 @@ func (s *inventoryRunner) readWithdrawnClaims(ctx context.Context) (map[types.UI
 	if err != nil {
 		return nil, err
 	}
-	claims, err := withdrawn.ClaimsInRecord(record)
+	claims, err := account.ClaimsInRecord(record)
 	if err != nil {
 		return nil, err
 	}
-	there, err := withdrawn.ClaimsInRecord(fence)
+	there, err := account.ClaimsInRecord(fence)
 	if err != nil { // the member's admin can write anything there
 		log.FromContext(ctx).Error(err, "could not read the member's record of withdrawn claims; Xylem uses only the host's record")
 	}

@@ -22,9 +22,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/news"
@@ -74,7 +72,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.classToWaitingClaims)).
 		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 // Reconcile takes the next step for one claim's promise.
@@ -103,7 +101,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 	if o.volume, err = index.FindObject[corev1.PersistentVolume](ctx, r.Client, index.ClusterScopedKey(name)); err != nil || o.volume != nil {
 		return o, err
 	}
-	o.class, err = index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostclass.ClassNameOf(o.claim)))
+	o.class, err = index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostpv.ClassNameOf(o.claim)))
 	return o, err
 }
 
@@ -166,7 +164,7 @@ func beginsToRequestPromise(before, after client.Object) bool {
 		return false
 	}
 	was, ok := before.(*corev1.PersistentVolumeClaim)
-	return !ok || hostclass.ClassNameOf(was) != hostclass.ClassNameOf(claim)
+	return !ok || hostpv.ClassNameOf(was) != hostpv.ClassNameOf(claim)
 }
 
 // isConclusiveState reports whether a claim or promise, which may be nil, is in a final or failed state,
@@ -202,7 +200,7 @@ func promiseToClaim(_ context.Context, obj client.Object) []reconcile.Request {
 // classToWaitingClaims enqueues the waiting claims of a Xylem class.
 func (r *Reconciler) classToWaitingClaims(ctx context.Context, obj client.Object) []reconcile.Request {
 	class, ok := obj.(*storagev1.StorageClass)
-	if !ok || !hostclass.IsXylemClass(class) {
+	if !ok || !hostpv.IsXylemClass(class) {
 		return nil
 	}
 	claims, err := index.WaitingClaimsOfClass(ctx, r.Client, class.Name)

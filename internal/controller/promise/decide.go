@@ -36,9 +36,9 @@ type (
 	}
 )
 
-func (doNothing) isDecision() {}
-func (createPromise) isDecision()  {}
-func (showCondition) isDecision()    {}
+func (doNothing) isDecision()     {}
+func (createPromise) isDecision() {}
+func (showCondition) isDecision() {}
 
 func decidePromiseAction(o observed) decision {
 	switch {

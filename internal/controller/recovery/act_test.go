@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/account/exhausted"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/member"
 )
 
@@ -42,7 +42,7 @@ func TestObserveCapacity(t *testing.T) {
 		"the claim that is now bound requests less than what failed": {unchanged, func(o *observed) { bound(o); small(o) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &exhausted.RejectedSizes{}}, lru.New(1)}
+			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &account.RejectedSizes{}}, lru.New(1)}
 			r.Exhausted.RecordRejectedSize("disk", resource.MustParse("1Gi"), now.Add(time.Minute))
 			r.observeCapacity(strandedClaim(tc.before))
 			r.observeCapacity(strandedClaim(tc.then))

@@ -16,20 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/account/exhausted"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -52,7 +48,7 @@ type Options struct {
 	// binds a Pod; see root_pod.
 	SchedulerNominates bool
 	// Exhausted records the sizes for which this member's drivers have no capacity.
-	Exhausted *exhausted.RejectedSizes
+	Exhausted *account.RejectedSizes
 }
 
 // reconciler reassigns the claims that one member cannot satisfy.
@@ -72,8 +68,8 @@ type reconciler struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o, lru.New(maxWaitingClaims)}
 	return link.AddController(Name, workers, r,
-		urgency.DelayUnlessUrgent(claimChangeUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.claimToSiblings, route.PartChanged(route.PlacementOfClaim))),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.Pod{}, member.ClaimsOfUnboundPod, route.PartChanged(podScheduleOf))),
+		route.DelayUnlessUrgent(claimChangeUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.claimToSiblings, route.PartChanged(route.PlacementOfClaim))),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.Pod{}, member.ClaimsOfUnboundPod, route.PartChanged(podScheduleOf))),
 		link.RootObjectSource(&corev1.Namespace{}, r.namespaceToWaitingClaims, route.LabelsChanged),
 		link.LeafObjectSource(&storagev1.CSIStorageCapacity{}, r.forgetExhaustedClass),
 	)
@@ -82,7 +78,7 @@ func Setup(link *member.Link, o Options) error {
 // claimChangeUrgent marks a change to a claim's placement as urgent, because the controller must observe that
 // a claim is waiting here. Only then does the claim's volume prove later that the driver has
 // capacity.
-var claimChangeUrgent = urgency.WhenValueChanged(func(claim *corev1.PersistentVolumeClaim) string {
+var claimChangeUrgent = route.WhenValueChanged(func(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 })
 
@@ -104,7 +100,7 @@ func podScheduleOf(pod *corev1.Pod) podSchedule {
 func (r *reconciler) claimToSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !hasRecords(claim) {
 		return r.SiblingsOfBoundClaim(ctx, claim)
-	} else if ok && claim.Spec.VolumeName == "" && datasource.HasDataSource(claim) {
+	} else if ok && claim.Spec.VolumeName == "" && mirror.HasDataSource(claim) {
 		return append(member.RequestOfSameKey(ctx, obj), r.ClaimsOfSharingPods(ctx, obj)...) // the other claims of its Pods follow it
 	}
 	return r.ClaimAndSiblings(ctx, obj)
@@ -225,16 +221,16 @@ func (r *reconciler) readClaim(ctx context.Context, key types.NamespacedName) (*
 		return nil, err
 	}
 	c := &observedClaim{Root: root}
-	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Host, index.ClusterScopedKey(hostclass.ClassNameOf(root)))
-	if err != nil || !hostclass.IsXylemClass(class) {
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Host, index.ClusterScopedKey(hostpv.ClassNameOf(root)))
+	if err != nil || !hostpv.IsXylemClass(class) {
 		return c, err
 	}
-	settings, err := hostclass.ReadClassParameters(class)
+	settings, err := hostpv.ReadClassParameters(class)
 	if refusal := (*mirror.Refusal)(nil); errors.As(err, &refusal) || settings.Provisioning != v1alpha1.ProvisioningMirror {
 		return c, nil // host_claim reports the problem
 	}
 	c.Class, c.Timeout = class, settings.PlacementTimeout
-	if source, has := datasource.DataSourceOf(root); has {
+	if source, has := mirror.DataSourceOf(root); has {
 		c.Source = &source
 	}
 	return c, r.observeProvisionerCalls(ctx, c)
@@ -252,17 +248,17 @@ func (r *reconciler) observeProvisionerCalls(ctx context.Context, c *observedCla
 		return err
 	}
 	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Cache, index.ClusterScopedKey(ptr.Deref(leaf.Spec.StorageClassName, "")))
-	c.BindsImmediately = class != nil && !hostclass.WaitsForConsumer(class)
+	c.BindsImmediately = class != nil && !hostpv.WaitsForConsumer(class)
 	return err
 }
 
 // observeDestinations reads the members and their published capacity.
 func (r *reconciler) observeDestinations(ctx context.Context, o *observed) error {
-	members, err := registered.MembersWithNodes(ctx, r.Host)
+	members, err := index.MembersWithNodes(ctx, r.Host)
 	if err != nil {
 		return err
 	}
-	largest, err := registered.LargestVolumeSizes(ctx, r.Host, r.Namespace)
+	largest, err := index.LargestVolumeSizes(ctx, r.Host, r.Namespace)
 	if err != nil {
 		return err
 	}

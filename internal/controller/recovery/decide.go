@@ -11,11 +11,10 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/mirror/scheduling"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -60,7 +59,7 @@ type observedClaim struct {
 	// where its volume is provisioned.
 	BindsImmediately bool
 	// Source is the claim's data source, or nil if it has none.
-	Source *datasource.DataSource
+	Source *mirror.DataSource
 }
 
 // pinnedBySource reports whether only one member, the one with the data source, can create the claim.
@@ -68,7 +67,7 @@ func (c observedClaim) pinnedBySource() bool { return c.Source != nil && c.Sourc
 
 // volumeNotRequested reports whether Xylem may not select a node for the claim yet.
 func (c observedClaim) volumeNotRequested() bool {
-	_, recorded := datasource.DataSourceRecordOf(c.Root)
+	_, recorded := mirror.DataSourceRecordOf(c.Root)
 	return c.Root.Annotations[volumehelpers.AnnStorageProvisioner] != v1alpha1.ProvisionerName && !recorded
 }
 
@@ -187,9 +186,9 @@ func (o observed) decideForBound() decision {
 // hasRecords reports whether the claim has annotations about its reassignment or about attempted
 // members.
 func hasRecords(root *corev1.PersistentVolumeClaim) bool {
-	_, steered := root.Annotations[v1alpha1.AnnotationSteeredTo]
-	_, tried := root.Annotations[v1alpha1.AnnotationTried]
-	return steered || tried
+	_, reassigned := root.Annotations[v1alpha1.AnnotationSteeredTo]
+	_, attempted := root.Annotations[v1alpha1.AnnotationTried]
+	return reassigned || attempted
 }
 
 // memberSelectedFor reports whether the scheduler or Xylem selected this member for a claim.
@@ -348,14 +347,14 @@ func (o observed) podAboutToBindHere() bool {
 
 // notScheduledRefusal reports that the scheduler does not place the Pod here, with the scheduler's message.
 func (o observed) notScheduledRefusal() *mirror.Refusal {
-	said := "the scheduler reports no reason"
+	message := "the scheduler reports no reason"
 	pod := append(o.consumerPods(), o.Pods...)[0]
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			said = c.Message
+			message = c.Message
 		}
 	}
-	return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.Member.Registration, pod.Name, said)
+	return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.Member.Registration, pod.Name, message)
 }
 
 // decideAfterTimeout returns the decision after the member's timeout.
@@ -400,7 +399,7 @@ func (o observed) provisionableOnAnyNode() bool {
 		return true
 	}
 	if len(o.Shared) > 0 || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.Class.Name != o.Claim.Class.Name }) ||
-		slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool { return scheduling.RestrictsMemberNodes(&pod, o.Member) }) {
+		slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool { return podspec.RestrictsMemberNodes(&pod, o.Member) }) {
 		return false
 	}
 	return slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool {

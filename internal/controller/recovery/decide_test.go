@@ -14,7 +14,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -271,7 +270,7 @@ func siblingMoved(age time.Duration) func(*observedClaim) {
 // selected for the claim, or empty.
 func siblingCopies(node string) func(*observedClaim) {
 	return func(c *observedClaim) {
-		c.Source = &datasource.DataSource{Kind: "PersistentVolumeClaim", Name: "golden"}
+		c.Source = &mirror.DataSource{Kind: "PersistentVolumeClaim", Name: "golden"}
 		c.Root.Name = "copy"
 		set(c.Root, route.AnnSelectedNode, node)
 		set(c.Root, v1alpha1.AnnotationSteeredTo, node)
@@ -400,7 +399,7 @@ func TestDecide(t *testing.T) {
 		"another claim's source is in another member, and a third claim has its volume":              {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingBound)), "nothing"},
 		"another claim's source is in a member without a node":                                       {seen(noEvidence, sibling(siblingCopies("kosmos-fourth"))), "nothing"},
 		"no other member has a populator for the kind of the claim's source": {seen(func(o *observed) {
-			o.Claim.Source = &datasource.DataSource{Group: "example.com", Kind: "Image", Name: "i"}
+			o.Claim.Source = &mirror.DataSource{Group: "example.com", Kind: "Image", Name: "i"}
 			o.ClaimGroup[0] = *o.Claim
 		}), "stay tried first"},
 

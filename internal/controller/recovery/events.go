@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // emitPlacementMoved reports the reassignment on the claims and on their Pods. It names the node as the
@@ -44,7 +44,7 @@ func quoteClaimNames(claims []observedClaim) string {
 		names[i] = c.Root.Name
 	}
 	if len(names) == 1 {
-		return "claim " + text.QuotedNames(names...)
+		return "claim " + wording.QuotedNames(names...)
 	}
-	return "claims " + text.QuotedNames(names...)
+	return "claims " + wording.QuotedNames(names...)
 }

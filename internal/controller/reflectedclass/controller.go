@@ -17,7 +17,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/reflection"
 )
@@ -37,7 +36,6 @@ type Reconciler struct {
 	// Classes contains the members' classes.
 	Classes *reflection.MemberClasses
 
-	root *guarded.HostWriter
 	// reportedProblems contains the last reported problems, by class and registration. It needs no lock,
 	// because there is one worker.
 	reportedProblems map[string]map[string]reflection.Problem
@@ -68,7 +66,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return r.registrationToClasses(ctx, cr.GetName())
 		}), builder.WithPredicates(changedForClasses())).
 		WatchesRawSource(r.Classes.OffersSource(r.registrationToClasses)).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 // Reconcile creates, updates, re-creates or deletes the host's class of one name, and reports if it is invalid.

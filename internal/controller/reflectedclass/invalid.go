@@ -7,7 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // reportInvalidParameters emits an event on one of Xylem's classes with invalid parameters: once for each class, because
@@ -27,10 +27,10 @@ func (r *Reconciler) reportInvalidParameters(name string, class *storagev1.Stora
 
 // invalidParameters returns the problem with the class, or nil if it is valid or not one of Xylem's.
 func invalidParameters(class *storagev1.StorageClass) *mirror.Refusal {
-	if !hostclass.IsXylemClass(class) {
+	if !hostpv.IsXylemClass(class) {
 		return nil
 	}
-	_, err := hostclass.ReadClassParameters(class)
+	_, err := hostpv.ReadClassParameters(class)
 	var refusal *mirror.Refusal
 	errors.As(err, &refusal)
 	return refusal

@@ -41,7 +41,7 @@ type observed struct {
 	// memberNamespace is the namespace in the member.
 	memberNamespace *corev1.Namespace
 	// leaf is the existing copy. foreign means that a foreign object has the copy's name.
-	leaf    client.Object
+	leaf      client.Object
 	nameTaken bool
 	// rootRead means that a read of the root was due and was made.
 	rootRead bool
@@ -79,10 +79,10 @@ type (
 	reportRefusal struct{ refusal *mirror.Refusal }
 )
 
-func (doNothing) isDecision()       {}
-func (createCopy) isDecision()        {}
-func (updateCopy) isDecision()        {}
-func (deleteCopy) isDecision()        {}
+func (doNothing) isDecision()     {}
+func (createCopy) isDecision()    {}
+func (updateCopy) isDecision()    {}
+func (deleteCopy) isDecision()    {}
 func (reportRefusal) isDecision() {}
 
 func decideCopyAction(o observed) decision {

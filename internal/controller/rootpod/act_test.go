@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
@@ -129,18 +129,18 @@ func TestWithdrawalIsLive(t *testing.T) {
 func TestRemovalAfterARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		suspended error
-		restores  restores.RestoreTimes
+		restores  fencing.RestoreTimes
 		want      error
 	}{
 		"nothing was restored":    {want: errWrite},
-		"the host was restored":   {guarded.ErrSuspended, restores.RestoreTimes{HostUnconfirmed: true}, guarded.ErrSuspended},
-		"the member was restored": {guarded.ErrSuspended, restores.RestoreTimes{Member: now.Time}, errWrite},
-		"the host was restored, and an admin confirmed the restore": {nil, restores.RestoreTimes{Host: now.Time}, errWrite},
+		"the host was restored":   {guarded.ErrSuspended, fencing.RestoreTimes{HostUnconfirmed: true}, guarded.ErrSuspended},
+		"the member was restored": {guarded.ErrSuspended, fencing.RestoreTimes{Member: now.Time}, errWrite},
+		"the host was restored, and an admin confirmed the restore": {nil, fencing.RestoreTimes{Host: now.Time}, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running, func(o *lifecycle.Observed) { o.Root = nil })
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: &reads{}, CheckNotSuspended: func() error { return tc.suspended }, RestoreTimes: func() restores.RestoreTimes { return tc.restores },
+				Member: here, HostLive: &reads{}, CheckNotSuspended: func() error { return tc.suspended }, RestoreTimes: func() fencing.RestoreTimes { return tc.restores },
 				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 			}}
 			if err := r.executeDecision(t.Context(), o, lifecycle.NextDecision(o)); !errors.Is(err, tc.want) {
@@ -503,7 +503,7 @@ func (w truth) reconciler() *reconciler {
 		Options: Options{Mirrors: account.NewMirrorTracker(&reads{}, live)},
 		Link: &member.Link{
 			Member: here, HostLive: live, Live: member38, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{},
-			HostWriter: guarded.NewHostWriter(statuses{}, here.Registration, guarded.HostOnlyGuard{}),
+			HostWriter:   guarded.NewHostWriter(statuses{}, here.Registration, guarded.HostOnlyGuard{}),
 			MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 		},
 	}

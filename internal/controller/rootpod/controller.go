@@ -21,12 +21,10 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
-	"github.com/xylem-io/xylem/internal/controller/rootpod/triggers"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -85,7 +83,7 @@ type reconciler struct {
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, options Options) error {
 	r := &reconciler{Link: link, Options: options, news: news.New(link.Clock)}
-	return link.AddController(Name, workers, r, triggers.EventSources(link)...)
+	return link.AddController(Name, workers, r, EventSources(link)...)
 }
 
 // Reconcile takes the next step for one Pod.
@@ -318,8 +316,8 @@ func (r *reconciler) provisionedByXylem(ctx context.Context, claim *corev1.Persi
 	if provisioner, requested := claim.Annotations[volumehelpers.AnnStorageProvisioner]; requested {
 		return provisioner == v1alpha1.ProvisionerName, nil
 	}
-	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Host, index.ClusterScopedKey(hostclass.ClassNameOf(claim)))
-	return hostclass.IsXylemClass(class), err
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Host, index.ClusterScopedKey(hostpv.ClassNameOf(claim)))
+	return hostpv.IsXylemClass(class), err
 }
 
 // leafClassWaits reports whether a leaf claim's class has binding mode WaitForFirstConsumer.
@@ -328,7 +326,7 @@ func (r *reconciler) leafClassWaits(ctx context.Context, leaf *corev1.Persistent
 	if err != nil || class == nil {
 		return false, err
 	}
-	return hostclass.WaitsForConsumer(class), nil
+	return hostpv.WaitsForConsumer(class), nil
 }
 
 // observeReferences observes which of the Pod's ConfigMaps and Secrets have no copy in the member yet. The

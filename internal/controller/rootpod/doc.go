@@ -8,4 +8,7 @@
 // or withdraws a leaf, and leaf_pod does the same before it fails a root. The root's condition records
 // whether a leaf ran. So before root_pod marks a root as withdrawn, live reads must show that the leaf
 // is gone and that one of its claims was never bound; before it reports a problem, that no leaf ran.
+//
+// Its part triggers lists the events of both clusters to which root_pod reacts, and maps each event to
+// the Pods that it concerns. A Pod is enqueued by the name that root and leaf share.
 package rootpod

@@ -10,7 +10,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 func (r *reconciler) emitPodProblem(root *corev1.Pod, problem *mirror.Refusal) {
@@ -36,7 +35,7 @@ func (r *reconciler) emitLeafPodGated(o lifecycle.Observed) time.Duration {
 	for _, gate := range o.Leaf.Spec.SchedulingGates {
 		names = append(names, gate.Name)
 	}
-	gates := sanitize.QuotedMemberNames(names)
+	gates := mirror.QuotedMemberNames(names)
 	due, again := r.news.EventDue(string(o.Leaf.UID)+"//gates", gates)
 	if due {
 		r.Recorder.Eventf(o.Root, nil, corev1.EventTypeWarning, v1alpha1.ReasonLeafPodGated, "Schedule",

@@ -21,7 +21,7 @@ import (
 func TestGated(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	r := &reconciler{news: news.New(clock), Link: &member.Link{Member: lifecycletest.Here, Recorder: recorder}}
+	r := &reconciler{news: news.New(clock), Link: &member.Link{Member: lifecycletest.MemberHere, Recorder: recorder}}
 	root := lifecycletest.RootPod()
 	reported := func(of types.UID, gates ...string) int {
 		leaf := &corev1.Pod{}

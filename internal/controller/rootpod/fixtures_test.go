@@ -4,7 +4,7 @@ import "github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle/lifecycl
 
 // Short names for the fixtures of package lifecycletest.
 var (
-	here        = lifecycletest.Here
+	here        = lifecycletest.MemberHere
 	there       = lifecycletest.There
 	now         = lifecycletest.Now
 	copies      = lifecycletest.Copies

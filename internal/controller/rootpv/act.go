@@ -15,7 +15,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/dropping"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -170,7 +169,7 @@ func (r *reconciler) dropHostVolume(ctx context.Context, s *volume.Observed) err
 	e, gone := r.leafGoneEvidence.takeEvidence(s.Host)
 	if !gone {
 		var err error
-		if e, gone, err = dropping.ProveLeafGone(ctx, r.NewProver(), s.Host); err != nil {
+		if e, gone, err = proof.ProveLeafGone(ctx, r.NewProver(), s.Host); err != nil {
 			return err
 		}
 	}
@@ -211,7 +210,7 @@ func (r *reconciler) endUnfulfilledPromise(ctx context.Context, s *volume.Observ
 	if err := r.CheckNotSuspended(); err != nil {
 		return err
 	}
-	e, ended, left, err := dropping.ProvePromiseEnded(ctx, r.NewProver(), s.Host)
+	e, ended, left, err := proof.ProvePromiseEnded(ctx, r.NewProver(), s.Host)
 	switch {
 	case err != nil:
 		return err
@@ -237,9 +236,9 @@ func (r *reconciler) errorIfLeafUncached(ctx context.Context, s *volume.Observed
 	return err
 }
 
-func (r *reconciler) deleteHostVolume(ctx context.Context, s *volume.Observed, e dropping.DroppableVolume) error {
+func (r *reconciler) deleteHostVolume(ctx context.Context, s *volume.Observed, e proof.DroppableVolume) error {
 	if s.Host.DeletionTimestamp == nil {
-		r.options.UnusedPromises.End(s.Host.UID)
+		r.options.UnusedPromises.ForgetPromise(s.Host.UID)
 		return client.IgnoreNotFound(r.HostWriter.DeleteHostVolume(ctx, s.Host, e)) // the deletion's event enqueues the PV, to remove the finalizer
 	}
 	return r.removeFinalizer(ctx, s, e)
@@ -247,15 +246,15 @@ func (r *reconciler) deleteHostVolume(ctx context.Context, s *volume.Observed, e
 
 // dropPromiseFinalizer releases a free promise without a disk.
 func (r *reconciler) dropPromiseFinalizer(ctx context.Context, s *volume.Observed) error {
-	e, proven := dropping.DroppableIfNoDisk(r.NewProver().Clock, s.Host)
+	e, proven := proof.DroppableIfNoDisk(r.NewProver().Clock, s.Host)
 	if !proven {
 		return nil
 	}
 	return r.removeFinalizer(ctx, s, e)
 }
 
-func (r *reconciler) removeFinalizer(ctx context.Context, s *volume.Observed, e dropping.DroppableVolume) error {
-	r.options.UnusedPromises.End(s.Host.UID)
+func (r *reconciler) removeFinalizer(ctx context.Context, s *volume.Observed, e proof.DroppableVolume) error {
+	r.options.UnusedPromises.ForgetPromise(s.Host.UID)
 	after := s.Host.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
 	return client.IgnoreNotFound(r.HostWriter.DropHostVolume(ctx, actor, s.Host, after, e))
@@ -265,7 +264,7 @@ func (r *reconciler) removeFinalizer(ctx context.Context, s *volume.Observed, e 
 // lost the volume, nothing else names the disk, so dropKeptHostVolume records it first. The date of a restore is
 // known only once the fence has detected it, so dropKeptHostVolume fails until then.
 func (r *reconciler) dropKeptHostVolume(ctx context.Context, s *volume.Observed) error {
-	e, missing, err := dropping.ProveDiskKept(ctx, r.NewProver(), s.Host)
+	e, missing, err := proof.ProveDiskKept(ctx, r.NewProver(), s.Host)
 	if err != nil {
 		return err
 	}

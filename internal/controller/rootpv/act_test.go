@@ -17,8 +17,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -220,7 +219,7 @@ func TestEndPromiseIsLive(t *testing.T) {
 			}
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: leaf, Cache: cached{reads: member38}, CheckNotSuspended: func() error { return nil },
-				HostWriter:       guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
+				HostWriter:      guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
 				CheckUnrestored: func(context.Context) error { return nil },
 			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGoneEvidence: newLeafGoneEvidence()}
 			plan := lifecycle.NextPlan(s)
@@ -268,7 +267,7 @@ func TestReleaseNoticesARestore(t *testing.T) {
 			var restored error
 			r := &reconciler{Link: &member.Link{
 				Member: here, Host: &reads{}, HostLive: &reads{volume: s.Host}, Live: &reads{}, CheckNotSuspended: func() error { return nil },
-				HostWriter:       guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
+				HostWriter:      guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
 				CheckUnrestored: func(context.Context) error { return restored },
 			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGoneEvidence: newLeafGoneEvidence()}
 			if _, err := r.executeStep(t.Context(), s, lifecycle.NextPlan(s)); !errors.Is(err, errWrite) {
@@ -334,16 +333,16 @@ func TestDropKeptRecordsLostDisks(t *testing.T) {
 			r := &reconciler{
 				Link: &member.Link{
 					Member: here, HostLive: &reads{volume: s.Host}, Live: tc.live,
-					HostWriter:       guarded.NewHostWriter(records{}, here.Registration, guarded.HostOnlyGuard{}),
+					HostWriter:      guarded.NewHostWriter(records{}, here.Registration, guarded.HostOnlyGuard{}),
 					CheckUnrestored: func(context.Context) error { return tc.fenced },
-					RestoreTimes: func() restores.RestoreTimes {
+					RestoreTimes: func() fencing.RestoreTimes {
 						if tc.never {
-							return restores.RestoreTimes{}
+							return fencing.RestoreTimes{}
 						}
-						return restores.RestoreTimes{Member: now.Time}
+						return fencing.RestoreTimes{Member: now.Time}
 					},
 				},
-				options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGoneEvidence: newLeafGoneEvidence(), missingDisks: hostrecord.NewMissingStorage(&hostrecord.HostRecords{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),
+				options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}, leafGoneEvidence: newLeafGoneEvidence(), missingDisks: fencing.NewMissingStorage(&fencing.HostRecords{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),
 			}
 			if _, err := r.executeStep(t.Context(), s, plan); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)

@@ -14,12 +14,11 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
@@ -37,23 +36,23 @@ const (
 // host.
 type reconciler struct {
 	*member.Link
-	news    *news.StateMemory // about host PVs, by UID
-	missingDisks *hostrecord.MissingStorage
-	options observe.Options
+	news         *news.StateMemory // about host PVs, by UID
+	missingDisks *fencing.MissingStorage
+	options      observe.Options
 	// leafGoneEvidence contains the evidence with which root_pv has deleted host PVs, until their finalizers are removed.
 	leafGoneEvidence leafGoneEvidence
 }
 
 // Setup adds the controller to a member's link. The records show which volumes the member has lost.
-func Setup(link *member.Link, options observe.Options, records *hostrecord.HostRecords) error {
-	r := &reconciler{Link: link, news: news.New(link.Clock), missingDisks: hostrecord.NewMissingStorage(records), options: options, leafGoneEvidence: newLeafGoneEvidence()}
+func Setup(link *member.Link, options observe.Options, records *fencing.HostRecords) error {
+	r := &reconciler{Link: link, news: news.New(link.Clock), missingDisks: fencing.NewMissingStorage(records), options: options, leafGoneEvidence: newLeafGoneEvidence()}
 	return link.AddController(Name, workers, r,
-		urgency.DelayUnlessUrgent(hostVolumeChangeUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, link.OnlyOwnObjects(requestForObject))),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.Pod{}, r.podToPromises, route.PodChanged)),
-		urgency.DelayUnlessUrgent(urgency.IsDeletion, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.rootClaimToHostVolumes, route.ClaimChanged)),
+		route.DelayUnlessUrgent(hostVolumeChangeUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, link.OnlyOwnObjects(requestForObject))),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.Pod{}, r.podToPromises, route.PodChanged)),
+		route.DelayUnlessUrgent(route.IsDeletion, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.rootClaimToHostVolumes, route.ClaimChanged)),
 		link.RootDeletionSource(&corev1.PersistentVolumeClaim{}, r.deletedClaimToHostVolumes),
-		urgency.DelayUnlessUrgent(urgency.IsDeletion, link.LeafObjectSource(&corev1.PersistentVolume{}, r.leafVolumeToHostVolumes, route.ConcernsPredicate(route.VolumeChanged))),
-		urgency.DelayUnlessUrgent(urgency.IsDeletion, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, r.leafClaimToHostVolumes, route.ConcernsPredicate(route.LeafClaimChanged))),
+		route.DelayUnlessUrgent(route.IsDeletion, link.LeafObjectSource(&corev1.PersistentVolume{}, r.leafVolumeToHostVolumes, route.ConcernsPredicate(route.VolumeChanged))),
+		route.DelayUnlessUrgent(route.IsDeletion, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, r.leafClaimToHostVolumes, route.ConcernsPredicate(route.LeafClaimChanged))),
 	)
 }
 
@@ -65,7 +64,7 @@ func hostVolumeChangeUrgent(_ context.Context, _, after client.Object) bool {
 
 // Reconcile takes the next step of releasing one host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.For(r.Link, r.options).ObserveHostVolume(ctx, request.Name)
+	s, err := observe.ObserverOfLink(r.Link, r.options).ObserveHostVolume(ctx, request.Name)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 
-	"github.com/xylem-io/xylem/internal/proof/dropping"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // evidenceLifetime is how long the removal of a finalizer may use the evidence of the deletion before it. It is less
@@ -21,19 +21,19 @@ type leafGoneEvidence struct{ *cache.Expiring } // by the UID of the host PV
 func newLeafGoneEvidence() leafGoneEvidence { return leafGoneEvidence{cache.NewExpiring()} }
 
 // keepEvidence keeps evidence for a host PV that is about to be deleted.
-func (g leafGoneEvidence) keepEvidence(host *corev1.PersistentVolume, e dropping.DroppableVolume) {
+func (g leafGoneEvidence) keepEvidence(host *corev1.PersistentVolume, e proof.DroppableVolume) {
 	if host.DeletionTimestamp == nil {
 		g.Set(host.UID, e, evidenceLifetime)
 	}
 }
 
 // takeEvidence returns the evidence for a host PV that is being deleted, and forgets it.
-func (g leafGoneEvidence) takeEvidence(host *corev1.PersistentVolume) (dropping.DroppableVolume, bool) {
+func (g leafGoneEvidence) takeEvidence(host *corev1.PersistentVolume) (proof.DroppableVolume, bool) {
 	if host.DeletionTimestamp == nil {
-		return dropping.DroppableVolume{}, false
+		return proof.DroppableVolume{}, false
 	}
 	value, _ := g.Get(host.UID)
 	g.Delete(host.UID)
-	e, kept := value.(dropping.DroppableVolume)
+	e, kept := value.(proof.DroppableVolume)
 	return e, kept
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/dropping"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -146,7 +145,7 @@ func (r *reconciler) removeUnusedMarks(ctx context.Context, s *volume.Observed) 
 			return err // the leaf PV's event enqueues the promise
 		}
 	}
-	r.options.UnusedPromises.End(s.Host.UID)
+	r.options.UnusedPromises.ForgetPromise(s.Host.UID)
 	after := s.Host.DeepCopy()
 	delete(after.Annotations, v1alpha1.AnnotationUnusedSince)
 	delete(after.Annotations, v1alpha1.AnnotationReleasing)
@@ -161,7 +160,7 @@ func (r *reconciler) unfulfilPromise(ctx context.Context, s *volume.Observed) er
 	if err := r.CheckNotSuspended(); err != nil {
 		return err
 	}
-	e, gone, err := dropping.ProveLeafGone(ctx, r.NewProver(), s.Host)
+	e, gone, err := proof.ProveLeafGone(ctx, r.NewProver(), s.Host)
 	if err != nil || !gone {
 		return err
 	}
@@ -178,7 +177,7 @@ func (r *reconciler) unfulfilPromise(ctx context.Context, s *volume.Observed) er
 	if err := r.HostWriter.DropHostVolume(ctx, actor, s.Host, hostpv.UnfulfillPromise(s.Host, claim), e); err != nil {
 		return err
 	}
-	r.options.UnusedPromises.End(s.Host.UID)
+	r.options.UnusedPromises.ForgetPromise(s.Host.UID)
 	r.emitVolumeReleased(s, claim)
 	return nil
 }

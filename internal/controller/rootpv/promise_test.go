@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
@@ -86,7 +86,9 @@ func without(key string) func(*volume.Observed) {
 
 // listed means that this process listed the Pods after the mark, the given time ago.
 func listed(since time.Duration) func(*volume.Observed) {
-	return func(s *volume.Observed) { s.Unused = volume.Unused{PodsListed: true, Duration: since, GracePeriod: grace} }
+	return func(s *volume.Observed) {
+		s.Unused = volume.Unused{PodsListed: true, Duration: since, GracePeriod: grace}
+	}
 }
 
 // saved means that a VolumeSnapshot of the claim is still to be taken.
@@ -322,7 +324,7 @@ func TestReleaseProves(t *testing.T) {
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: &reads{volume: s.Leaf}, Clock: clocktesting.NewFakePassiveClock(now.Time), CheckNotSuspended: func() error { return tc.suspended },
 				MemberWriter: guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
-				HostWriter: guarded.NewHostWriter(accepts{}, here.Registration, guarded.HostOnlyGuard{}),
+				HostWriter:   guarded.NewHostWriter(accepts{}, here.Registration, guarded.HostOnlyGuard{}),
 			}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 			result, err := proceed(t, r, s)
 			switch {
@@ -440,14 +442,14 @@ func TestReleasingMarkFromBackup(t *testing.T) {
 		"the disk is gone":                     {seen: unused(releasing, noLeaf), age: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var times restores.RestoreTimes
+			var times fencing.RestoreTimes
 			if tc.age != 0 {
 				times.HostAnywhere = now.Add(tc.age)
 			}
 			if tc.seen.Leaf != nil {
 				tc.seen.Leaf.CreationTimestamp = now
 			}
-			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time), RestoreTimes: func() restores.RestoreTimes { return times }}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
+			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time), RestoreTimes: func() fencing.RestoreTimes { return times }}, options: observe.Options{UnusedPromises: observe.NewUnusedPromises()}}
 			if tc.listed {
 				r.options.UnusedPromises.Begin(tc.seen.Host.UID, tc.seen.Host.Annotations[v1alpha1.AnnotationUnusedSince], now.Time)
 			}

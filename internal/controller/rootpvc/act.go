@@ -14,18 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/states"
-	"github.com/xylem-io/xylem/internal/volume/desired"
+	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
@@ -110,7 +109,7 @@ func (r *reconciler) rivalVolumesKnown(ctx context.Context) (bool, error) {
 	if !r.LastRestoreTimes().HostUnknownUntil.IsZero() {
 		return false, nil
 	}
-	if r.Clock.Since(r.linkStarted) >= restores.MaxFenceReadWait {
+	if r.Clock.Since(r.linkStarted) >= fencing.MaxFenceReadWait {
 		return true, nil
 	}
 	var all v1alpha1.ClusterRegistrationList
@@ -119,7 +118,7 @@ func (r *reconciler) rivalVolumesKnown(ctx context.Context) (bool, error) {
 	}
 	return !slices.ContainsFunc(all.Items, func(cr v1alpha1.ClusterRegistration) bool {
 		inventory := r.Orphans.OrphanedVolumes(cr.Name)
-		return cr.Name != r.Registration && registered.ConnectionOf(&cr).Connected && !inventory.Known && inventory.FailureCause == ""
+		return cr.Name != r.Registration && index.ConnectionOf(&cr).Connected && !inventory.Known && inventory.FailureCause == ""
 	}), nil
 }
 
@@ -171,7 +170,7 @@ func (r *reconciler) stepUnlessElsewhere(ctx context.Context, o observe.Claim, s
 	if err != nil {
 		return err
 	}
-	if s.Placement.Counterparts, err = placing.FindCounterparts(ctx, r.HostID, o.Root, others); err != nil {
+	if s.Placement.Counterparts, err = proof.FindCounterparts(ctx, r.HostID, o.Root, others); err != nil {
 		return err
 	}
 	if planForClaim(o).Step != step {
@@ -224,11 +223,11 @@ func (r *reconciler) annotateClaim(ctx context.Context, before *corev1.Persisten
 
 // createLeafClaim creates the leaf claim.
 func (r *reconciler) createLeafClaim(ctx context.Context, o observe.Claim) error {
-	leaf, refusal := desired.LeafClaim(o.Observed)
+	leaf, refusal := volume.LeafClaim(o.Observed)
 	if refusal != nil {
 		return refusal
 	}
-	if placed, err := placing.ProvePlacedHere(ctx, r.NewProver(), o.Root); err != nil || !placed {
+	if placed, err := proof.ProvePlacedHere(ctx, r.NewProver(), o.Root); err != nil || !placed {
 		return err
 	}
 	if needed, err := r.proveDiskNeeded(ctx, o); err != nil || !needed {
@@ -262,7 +261,7 @@ func (r *reconciler) reportNotCreated(ctx context.Context, o observe.Claim, leaf
 		return fmt.Errorf("read the conflicting claim: %w", err)
 	}
 	if _, ours := mirror.LeafOriginFromHost(r.HostID, &there); ours {
-		return settling.NewUnseenError(err)
+		return guarded.NewUnseenError(err)
 	}
 	problem := nameTakenRefusal(&there, o.Root, r.Member)
 	if err := r.reports.SetPlacedCondition(ctx, o.Root, problem); err != nil {
@@ -276,9 +275,9 @@ func (r *reconciler) reportNotCreated(ctx context.Context, o observe.Claim, leaf
 func (r *reconciler) proveDiskNeeded(ctx context.Context, o observe.Claim) (bool, error) {
 	switch s := o.Observed; {
 	case s.ClaimWithoutVolume() && s.Promise != nil:
-		return placing.ProvePromisedHere(ctx, r.NewProver(), s.Promise, "")
+		return proof.ProvePromisedHere(ctx, r.NewProver(), s.Promise, "")
 	case s.Host != nil && hostpv.ReleasesWhenUnused(s.Host):
-		return placing.ProvePromisedHere(ctx, r.NewProver(), s.Host, s.Name)
+		return proof.ProvePromisedHere(ctx, r.NewProver(), s.Host, s.Name)
 	}
 	return true, nil
 }

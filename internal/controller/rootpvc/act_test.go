@@ -25,16 +25,14 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
@@ -119,14 +117,14 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 	root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
 	s := &volume.Observed{Member: here, Root: root, Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}},
 		Placement: &volume.Placement{MemberObjects: placement.MemberObjects{Classes: []string{"fast"}}}}
-	leaf, refusal := desired.LeafClaim(s)
+	leaf, refusal := volume.LeafClaim(s)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
 	r := newReconciler(&member.Link{
 		Member: here, HostLive: reads{claim: root}, Live: reads{claim: leaf}, MemberWriter: guarded.NewMemberWriter(exists{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
 	}, Options{Mirrors: account.NewMirrorTracker(reads{}, noVolumes{})})
-	settled := settling.WrapReconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	settled := guarded.WrapReconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		return reconcile.Result{}, r.executeStep(ctx, observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
 	}))
 	if result, err := settled.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
@@ -140,7 +138,9 @@ func TestPlacementFollowsTheRequest(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, HostWriter: guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
 	}, Options{Backlog: backlog.New(clock.RealClock{}, backlog.DefaultLimit)})
-	place := func(o observe.Claim) bool { return errors.Is(r.executeStep(t.Context(), o, step(lifecycle.Place)), errWrite) }
+	place := func(o observe.Claim) bool {
+		return errors.Is(r.executeStep(t.Context(), o, step(lifecycle.Place)), errWrite)
+	}
 	fresh := seen(placedIn(""))
 	if place(fresh) || r.reports.TakeRequeueDelay(fresh.Root.UID) != VolumeRequestWait {
 		t.Error("placed before the volume was requested")
@@ -167,16 +167,16 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		aged(o)
 		o.restores.Host = now.Time
 	}
-	leafIn := func(r reads) []placing.OtherMember {
-		return []placing.OtherMember{{Registration: "cluster39", Live: r, CheckUnrestored: func(context.Context) error { return nil }}}
+	leafIn := func(r reads) []proof.OtherMember {
+		return []proof.OtherMember{{Registration: "cluster39", Live: r, CheckUnrestored: func(context.Context) error { return nil }}}
 	}
 	leaf := seen(pushed).Leaf
 	for name, tc := range map[string]struct {
 		o      observe.Claim
-		others []placing.OtherMember
+		others []proof.OtherMember
 		err    error
 		// restores contains what is known when the claim is placed. By default, this is the restore in o.
-		restores restores.RestoreTimes
+		restores fencing.RestoreTimes
 		// asked means that the other members are listed. in contains the members that have the leaf
 		// claim, and unasked those that could not be read. Both prevent the placement.
 		asked       bool
@@ -186,15 +186,15 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		"the host was not restored":                             {o: seen(placedIn(""), asked), others: leafIn(reads{claim: leaf}), want: errWrite},
 		"the claim is younger than the restore":                 {o: seen(placedIn(""), asked, restored, func(o *scene) { o.root.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }), others: leafIn(reads{claim: leaf}), want: errWrite},
 		"the leaf claim is in this member":                      {o: seen(placedIn(""), asked, restored, pushed), others: leafIn(reads{claim: leaf}), want: errWrite},
-		"another member may still detect a restore":             {o: seen(placedIn(""), asked, aged), restores: restores.RestoreTimes{HostUnknownUntil: now.Time}, others: leafIn(reads{}), want: errMembersUnknown},
-		"a younger claim, and a restore may be detected":        {o: seen(placedIn(""), asked, aged), restores: restores.RestoreTimes{HostUnknownUntil: now.Add(-time.Hour)}, others: leafIn(reads{}), want: errWrite},
-		"the leaf claim is here, and a restore may be detected": {o: seen(placedIn(""), asked, aged, pushed), restores: restores.RestoreTimes{HostUnknownUntil: now.Time}, want: errWrite},
+		"another member may still detect a restore":             {o: seen(placedIn(""), asked, aged), restores: fencing.RestoreTimes{HostUnknownUntil: now.Time}, others: leafIn(reads{}), want: errMembersUnknown},
+		"a younger claim, and a restore may be detected":        {o: seen(placedIn(""), asked, aged), restores: fencing.RestoreTimes{HostUnknownUntil: now.Add(-time.Hour)}, others: leafIn(reads{}), want: errWrite},
+		"the leaf claim is here, and a restore may be detected": {o: seen(placedIn(""), asked, aged, pushed), restores: fencing.RestoreTimes{HostUnknownUntil: now.Time}, want: errWrite},
 		"there is no other member":                              {o: seen(placedIn(""), asked, restored), asked: true, want: errWrite},
 		"the other member has no leaf claim":                    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
-		"only another member has detected the restore":          {o: seen(placedIn(""), asked, aged), restores: restores.RestoreTimes{HostAnywhere: now.Time}, others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"only another member has detected the restore":          {o: seen(placedIn(""), asked, aged), restores: fencing.RestoreTimes{HostAnywhere: now.Time}, others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"the other member has its leaf claim":                   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"the other member does not respond":                     {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
-		"the other member has no Link":                          {o: seen(placedIn(""), asked, restored), others: []placing.OtherMember{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
+		"the other member has no Link":                          {o: seen(placedIn(""), asked, restored), others: []proof.OtherMember{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
 		"the other members cannot be listed":                    {o: seen(placedIn(""), asked, restored), err: down, asked: true, want: down},
 		"a promise whose leaf claim is in the other member":     {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"a promise that has no leaf claim in the other member":  {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{}), asked: true, want: errWrite},
@@ -205,21 +205,21 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 			r := newReconciler(&member.Link{
 				Member: here, Host: nothing, HostLive: reads{claim: tc.o.Root}, Cache: nothing, Clock: clock, Recorder: told,
 				HostWriter: guarded.NewHostWriter(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnlyGuard{}),
-			}, Options{Backlog: backlog.New(clock, backlog.DefaultLimit), OtherMembers: func(_ context.Context, self mirror.Member) ([]placing.OtherMember, error) {
+			}, Options{Backlog: backlog.New(clock, backlog.DefaultLimit), OtherMembers: func(_ context.Context, self mirror.Member) ([]proof.OtherMember, error) {
 				wasAsked = self.ClusterID == here.ClusterID
 				return tc.others, tc.err
 			}})
-			if tc.restores == (restores.RestoreTimes{}) {
+			if tc.restores == (fencing.RestoreTimes{}) {
 				tc.restores.Host = tc.o.Observed.Placement.HostRestored
 			}
-			r.RestoreTimes = func() restores.RestoreTimes { return tc.restores }
+			r.RestoreTimes = func() fencing.RestoreTimes { return tc.restores }
 			if err := r.executePlan(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			if wasAsked != tc.asked {
 				t.Errorf("the other members were listed: %t, want %t", wasAsked, tc.asked)
 			}
-			if diff := cmp.Diff(placing.Counterparts{Found: tc.in, Unchecked: tc.unasked}, tc.o.Observed.Placement.Counterparts); diff != "" {
+			if diff := cmp.Diff(proof.Counterparts{Found: tc.in, Unchecked: tc.unasked}, tc.o.Observed.Placement.Counterparts); diff != "" {
 				t.Errorf("counterparts (-want +got):\n%s", diff)
 			}
 			kept := len(tc.in)+len(tc.unasked) > 0
@@ -234,7 +234,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 // with that name (I8). A member that is lost, or whose inventory fails, does not delay it (I7).
 func TestRivalsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
-		restores restores.RestoreTimes
+		restores fencing.RestoreTimes
 		others   []v1alpha1.ClusterRegistration
 		in       func(*account.OrphanTracker)
 		later    time.Duration
@@ -242,11 +242,11 @@ func TestRivalsKnown(t *testing.T) {
 		want     bool
 	}{
 		"there is no other member":         {want: true},
-		"not all fences have been read":    {restores: restores.RestoreTimes{HostUnknownUntil: now.Time}},
+		"not all fences have been read":    {restores: fencing.RestoreTimes{HostUnknownUntil: now.Time}},
 		"a member has no inventory yet":    {others: registrations(metav1.ConditionTrue)},
 		"a member has an inventory":        {others: registrations(metav1.ConditionTrue), in: func(b *account.OrphanTracker) { b.RecordInventory("cluster39", nil) }, want: true},
 		"a member's inventory fails":       {others: registrations(metav1.ConditionTrue), in: func(b *account.OrphanTracker) { b.RecordInventoryFailure("cluster39", "forbidden", now.Time) }, want: true},
-		"a member's inventory takes long":  {others: registrations(metav1.ConditionTrue), later: restores.MaxFenceReadWait, want: true},
+		"a member's inventory takes long":  {others: registrations(metav1.ConditionTrue), later: fencing.MaxFenceReadWait, want: true},
 		"a member is not connected":        {others: registrations(metav1.ConditionFalse), want: true},
 		"the registrations cannot be read": {err: errWrite},
 	} {
@@ -256,7 +256,7 @@ func TestRivalsKnown(t *testing.T) {
 				tc.in(book)
 			}
 			r := newReconciler(&member.Link{
-				Member: here, Clock: clock, Host: registry{registrations: tc.others, err: tc.err}, RestoreTimes: func() restores.RestoreTimes { return tc.restores },
+				Member: here, Clock: clock, Host: registry{registrations: tc.others, err: tc.err}, RestoreTimes: func() fencing.RestoreTimes { return tc.restores },
 			}, Options{Options: observe.Options{Orphans: book}})
 			r.linkStarted = clock.Now()
 			clock.Step(tc.later)
@@ -279,7 +279,7 @@ func TestPlaceUnlessRival(t *testing.T) {
 	gate := backlog.New(clock, backlog.DefaultLimit)
 	r := newReconciler(&member.Link{
 		Member: here, Host: registry{Reader: nothing}, HostLive: reads{claim: o.Root}, Cache: nothing, Clock: clock, Recorder: told,
-		HostWriter: guarded.NewHostWriter(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnlyGuard{}), RestoreTimes: func() restores.RestoreTimes { return restores.RestoreTimes{} },
+		HostWriter: guarded.NewHostWriter(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnlyGuard{}), RestoreTimes: func() fencing.RestoreTimes { return fencing.RestoreTimes{} },
 	}, Options{Backlog: gate, Options: observe.Options{Orphans: book}})
 	book.RecordInventory("cluster39", []account.Orphan{{Volume: s.asked.Name, Root: client.ObjectKeyFromObject(o.Root), Reason: account.RootGone}})
 	if err := r.executePlan(t.Context(), o, plan); err != nil {
@@ -325,21 +325,21 @@ func TestCreateUnlessElsewhere(t *testing.T) {
 	leaf := seen(pushed).Leaf
 	for name, tc := range map[string]struct {
 		change []func(*scene)
-		others []placing.OtherMember
+		others []proof.OtherMember
 		want   states.Step
 	}{
-		"the host was not restored":          {others: []placing.OtherMember{{Registration: "cluster39", Live: reads{claim: leaf}}}, want: lifecycle.CreateClaim},
-		"the other member has no leaf claim": {change: []func(*scene){restored}, others: []placing.OtherMember{{Live: reads{}, CheckUnrestored: func(context.Context) error { return nil }}}, want: lifecycle.CreateClaim},
-		"the other member has a leaf claim":  {change: []func(*scene){restored}, others: []placing.OtherMember{{Registration: "cluster39", Live: reads{claim: leaf}}}, want: lifecycle.Unplace},
-		"the other member is not linked":     {change: []func(*scene){restored}, others: []placing.OtherMember{{Registration: "cluster39"}}, want: lifecycle.Unplace},
+		"the host was not restored":          {others: []proof.OtherMember{{Registration: "cluster39", Live: reads{claim: leaf}}}, want: lifecycle.CreateClaim},
+		"the other member has no leaf claim": {change: []func(*scene){restored}, others: []proof.OtherMember{{Live: reads{}, CheckUnrestored: func(context.Context) error { return nil }}}, want: lifecycle.CreateClaim},
+		"the other member has a leaf claim":  {change: []func(*scene){restored}, others: []proof.OtherMember{{Registration: "cluster39", Live: reads{claim: leaf}}}, want: lifecycle.Unplace},
+		"the other member is not linked":     {change: []func(*scene){restored}, others: []proof.OtherMember{{Registration: "cluster39"}}, want: lifecycle.Unplace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sceneOf(append([]func(*scene){asked}, tc.change...)...)
 			o := s.observe()
 			r, host, _, _ := proving(o)
 			host.claim = s.root.DeepCopy()
-			r.RestoreTimes = func() restores.RestoreTimes { return s.restores }
-			r.OtherMembers = func(context.Context, mirror.Member) ([]placing.OtherMember, error) { return tc.others, nil }
+			r.RestoreTimes = func() fencing.RestoreTimes { return s.restores }
+			r.OtherMembers = func(context.Context, mirror.Member) ([]proof.OtherMember, error) { return tc.others, nil }
 			r.Mirrors, r.Backlog = account.NewMirrorTracker(host, host), backlog.New(clocktesting.NewFakeClock(now.Time), backlog.DefaultLimit)
 			if plan := planForClaim(o); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("without a look at the other members, the step is %s", plan.Step)

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
@@ -20,7 +20,7 @@ func TestObservedAgain(t *testing.T) {
 		want   time.Duration
 	}{
 		"events enqueue it":                          {},
-		"another member may have its leaf claim":     {volume.Placement{Counterparts: placing.Counterparts{Unchecked: []string{"cluster39"}}}, counterpartCheckInterval},
+		"another member may have its leaf claim":     {volume.Placement{Counterparts: proof.Counterparts{Unchecked: []string{"cluster39"}}}, counterpartCheckInterval},
 		"its host PV's claimRef names another claim": {volume.Placement{Diverted: &corev1.PersistentVolume{}}, counterpartCheckInterval},
 		"the member's provisioner is silent so far":  {volume.Placement{Attempt: volume.Attempt{CheckSilenceIn: time.Minute}}, time.Minute},
 	} {

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -42,7 +42,7 @@ type world struct {
 	offered   bool
 	namespace *corev1.Namespace
 	node      *corev1.Node // in the host
-	restores  restores.RestoreTimes
+	restores  fencing.RestoreTimes
 	rules     placement.Rules
 }
 
@@ -130,7 +130,7 @@ func (w *world) surroundings(d dice) {
 		Parameters:        map[string]string{v1alpha1.ParameterProvisioning: pick(d, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise)}})
 	w.offered = d.IntN(4) > 0
 	w.namespace = pick(d, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: pick(d, here.HostID, here.HostID, here.HostID, "another")}}})
-	w.restores = pick(d, restores.RestoreTimes{}, restores.RestoreTimes{Host: now.Time}, restores.RestoreTimes{Host: now.Time, HostUnconfirmed: true})
+	w.restores = pick(d, fencing.RestoreTimes{}, fencing.RestoreTimes{Host: now.Time}, fencing.RestoreTimes{Host: now.Time, HostUnconfirmed: true})
 	if d.IntN(4) == 0 {
 		w.rules = adopting("pv-1")
 	}
@@ -283,7 +283,7 @@ func (w world) reconciler() *reconciler {
 		host.add(w.node)
 	}
 	return newReconciler(&member.Link{
-		Member: here, Host: host, Cache: leaf, RestoreTimes: func() restores.RestoreTimes { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
+		Member: here, Host: host, Cache: leaf, RestoreTimes: func() fencing.RestoreTimes { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
 	}, Options{Options: observe.Options{Orphans: account.NewOrphanTracker(), SchedulerNominates: true}})
 }
 

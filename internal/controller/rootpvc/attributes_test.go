@@ -10,7 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
-	"github.com/xylem-io/xylem/internal/volume/desired"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // A leaf claim for an existing volume names the volume's class. With any other class, the member
@@ -24,7 +24,7 @@ func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 			o.hosts[i].Spec.VolumeAttributesClassName = &class
 		}
 	})
-	leaf, refusal := desired.LeafClaim(o.Observed)
+	leaf, refusal := volume.LeafClaim(o.Observed)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -59,7 +59,7 @@ func verifyEarlierVolume(t *testing.T, created time.Duration, want pvc.Attribute
 			o.hosts[i].Spec.VolumeAttributesClassName, o.hosts[i].CreationTimestamp = &class, now
 		}
 	})
-	leaf, refusal := desired.LeafClaim(o.Observed)
+	leaf, refusal := volume.LeafClaim(o.Observed)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
@@ -50,8 +50,8 @@ const (
 type reconciler struct {
 	*member.Link
 	Options
-	reports *reporter
-	linkStarted   time.Time // when the link began
+	reports     *reporter
+	linkStarted time.Time // when the link began
 }
 
 // Options contains what the controllers of all members share.
@@ -66,7 +66,7 @@ type Options struct {
 	// Backlog delays claims that the host cannot bind yet.
 	Backlog *backlog.Queue
 	// OtherMembers returns the other registered members.
-	OtherMembers func(context.Context, mirror.Member) ([]placing.OtherMember, error)
+	OtherMembers func(context.Context, mirror.Member) ([]proof.OtherMember, error)
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
@@ -121,7 +121,9 @@ func (r *reconciler) requeueDelay(o observe.Claim) time.Duration {
 	return route.SoonerDelay(r.reports.TakeRequeueDelay(o.Root.UID), o.Observed.Placement.Attempt.CheckSilenceIn)
 }
 
-func (r *reconciler) newClaimObserver() observe.Observer { return observe.For(r.Link, r.Options.Options) }
+func (r *reconciler) newClaimObserver() observe.Observer {
+	return observe.ObserverOfLink(r.Link, r.Options.Options)
+}
 
 // subjectOf returns the objects that the next step concerns: those of the claim or, if it can be deleted, the
 // leaf claim of an earlier root that has the claim's name.

@@ -18,16 +18,13 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
-	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 var (
@@ -318,7 +315,7 @@ func steeredTo(node string) func(*scene) {
 // A claim that cannot be placed elsewhere reports why.
 func TestFailureOfAWaitingClaim(t *testing.T) {
 	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", OtherBoundClaim: "cache"}))
-	said := problem.ReportProvisioningFailure(o.Observed).Message
+	said := volume.ReportProvisioningFailure(o.Observed).Message
 	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem does not try other members"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q does not contain %q", said, part)
@@ -617,7 +614,7 @@ func TestLeafClaim(t *testing.T) {
 			if plan := planForClaim(tc.observed); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("plan is %+v, want CreateClaim", plan)
 			}
-			leaf, refusal := desired.LeafClaim(tc.observed.Observed)
+			leaf, refusal := volume.LeafClaim(tc.observed.Observed)
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
@@ -789,11 +786,11 @@ func copying(change ...func(*volume.SourceInMember)) func(*scene) {
 		disk := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-golden", UID: "pv-golden-uid"}}
 		disk.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com"}
 		o.from = &volume.SourceInMember{
-			At:    placement.CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: here.ClusterID, UID: "golden-uid"}, LeafVolume: "pv-golden", LeafUID: "pv-golden-uid"},
+			At:    placement.CopyLocation{DataSourceRecord: mirror.DataSourceRecord{ClusterID: here.ClusterID, UID: "golden-uid"}, LeafVolume: "pv-golden", LeafUID: "pv-golden-uid"},
 			Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "disk.example.com"},
 			Claim: golden, Origin: mirror.Origin{UID: "golden-uid"}, Volume: disk,
 		}
-		o.from.Of, _ = datasource.DataSourceOf(o.root)
+		o.from.Of, _ = mirror.DataSourceOf(o.root)
 		for _, c := range change {
 			c(o.from)
 		}
@@ -804,8 +801,8 @@ func copying(change ...func(*volume.SourceInMember)) func(*scene) {
 func restoring(change ...func(*volume.SourceInMember)) func(*scene) {
 	return func(o *scene) {
 		copying()(o)
-		o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "golden"}
-		o.from.Of, _ = datasource.DataSourceOf(o.root)
+		o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(mirror.SnapshotGroup), Kind: mirror.SnapshotKind, Name: "golden"}
+		o.from.Of, _ = mirror.DataSourceOf(o.root)
 		o.from.Claim, o.from.Volume = nil, nil
 		o.from.At.LeafVolume, o.from.At.LeafUID, o.from.At.LeafSnapshot, o.from.At.LeafContent = "", "", "leaf-snap", "leaf-content"
 		o.from.At.LeafHandle = "s-1"

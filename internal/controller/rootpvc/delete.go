@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/account/withdrawn"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -79,7 +79,7 @@ func (r *reconciler) recordWithdrawnClaim(ctx context.Context, o observe.Claim) 
 	if !o.Observed.MayOutliveLeafClaim() {
 		return nil
 	}
-	key := types.NamespacedName{Namespace: r.Namespace, Name: hostrecord.HostRecordName(r.ClusterID)}
+	key := types.NamespacedName{Namespace: r.Namespace, Name: fencing.HostRecordName(r.ClusterID)}
 	record, err := index.FindObject[coordinationv1.Lease](ctx, r.HostLive, key)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (r *reconciler) recordWithdrawnClaim(ctx context.Context, o observe.Claim) 
 	if record == nil {
 		return fmt.Errorf("record the withdrawn claim %s: Lease %s does not exist", o.Origin.Root, key)
 	}
-	after, err := withdrawn.RecordWithClaim(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
+	after, err := account.RecordWithClaim(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (r *reconciler) recordWithdrawnClaim(ctx context.Context, o observe.Claim) 
 		}
 	}
 	return r.AnnotateFence(ctx, func(fence *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-		return withdrawn.RecordWithClaim(fence, o.Leaf.UID, "", r.Clock.Now())
+		return account.RecordWithClaim(fence, o.Leaf.UID, "", r.Clock.Now())
 	})
 }
 
@@ -112,7 +112,9 @@ func (r *reconciler) destroyUnmirroredClaim(ctx context.Context, o observe.Claim
 	case restores.MayBeFromBackup(o.Leaf), restores.MayLackRoot(o.Leaf):
 		return nil // the restore was detected in the meantime, so another rule applies
 	}
-	return r.destroyLeafClaim(ctx, o, func(pv *corev1.PersistentVolume) bool { return hostpv.ClaimRefHasUIDOf(pv, o.Leaf) && !r.hasHostStamp(pv) })
+	return r.destroyLeafClaim(ctx, o, func(pv *corev1.PersistentVolume) bool {
+		return hostpv.ClaimRefHasUIDOf(pv, o.Leaf) && !r.hasHostStamp(pv)
+	})
 }
 
 func (r *reconciler) hasHostStamp(pv *corev1.PersistentVolume) bool {

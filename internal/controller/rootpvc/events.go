@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // EventClaimProblem emits an event about a claim's problem on an object.
@@ -49,5 +49,5 @@ func (r *reporter) EventVolumeAdopted(root *corev1.PersistentVolumeClaim, volume
 func (r *reporter) EventPlacementHeldBack(root *corev1.PersistentVolumeClaim, admission backlog.Admission) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonHeldBack, "Push",
 		"not placed in member %q yet: Xylem places claims only as fast as the host's PV controller binds volumes. That controller still has %s to bind. Claims waiting for this member: %d",
-		r.link.Registration, text.CountNoun(admission.Volumes, "volume"), admission.Claims)
+		r.link.Registration, wording.CountNoun(admission.Volumes, "volume"), admission.Claims)
 }

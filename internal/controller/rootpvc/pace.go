@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
-	"github.com/xylem-io/xylem/internal/guarded/pacing"
+	"github.com/xylem-io/xylem/internal/guarded"
 )
 
 const (
@@ -28,16 +28,16 @@ const (
 // reportPacer limits, for each root, the rate of reports that a member causes, and the time to wait
 // for other writers.
 type reportPacer struct {
-	mu     sync.Mutex
-	limiters  *pacing.ObjectRate
+	mu               sync.Mutex
+	limiters         *guarded.ObjectRate
 	waitedForVersion *lru.Cache // root UID -> resourceVersion for which Xylem waited
-	stateSince  *lru.Cache // root UID -> when a state of the root began
-	requeueDelays   map[types.UID]time.Duration
+	stateSince       *lru.Cache // root UID -> when a state of the root began
+	requeueDelays    map[types.UID]time.Duration
 }
 
 func newReportPacer() *reportPacer {
 	return &reportPacer{
-		limiters:  pacing.NewObjectRate(rate.NewLimiter(rate.Inf, 0), paceBurst, paceRefill),
+		limiters:         guarded.NewObjectRate(rate.NewLimiter(rate.Inf, 0), paceBurst, paceRefill),
 		waitedForVersion: lru.New(tracked), stateSince: lru.New(tracked), requeueDelays: map[types.UID]time.Duration{},
 	}
 }
@@ -85,7 +85,7 @@ func (p *reportPacer) EndState(root types.UID) {
 func (p *reportPacer) allowReport(root types.UID, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.limiters.Take(root, now) == 0 {
+	if p.limiters.TakeToken(root, now) == 0 {
 		return true
 	}
 	p.requeueDelays[root] = paceRefill

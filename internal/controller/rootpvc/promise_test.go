@@ -24,7 +24,6 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
@@ -138,7 +137,7 @@ func named(o observe.Claim) (what, reason string) {
 		}
 		return "label ", ""
 	case d.step == lifecycle.CreateClaim:
-		leaf, refusal := desired.LeafClaim(o.Observed)
+		leaf, refusal := volume.LeafClaim(o.Observed)
 		if refusal != nil {
 			panic(refusal)
 		}
@@ -255,8 +254,8 @@ func TestWithdrawalOfPromiseIsLive(t *testing.T) {
 				r := newReconciler(&member.Link{
 					Member: here, Host: hostReads{}, Cache: cluster{}, HostLive: tc.host, Live: reads{}, Clock: clocktesting.NewFakePassiveClock(now.Time),
 					CheckNotSuspended: func() error { return nil },
-					MemberWriter:       guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
-					HostWriter:       guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
+					MemberWriter:      guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
+					HostWriter:        guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
 				}, Options{})
 				if err := r.executeStep(t.Context(), o, planForClaim(o)); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)

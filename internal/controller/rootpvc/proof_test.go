@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
@@ -80,7 +80,7 @@ func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told 
 	if pv := o.Observed.Placement.ProvisionedVolume; pv != nil {
 		leafLive.volumes = []corev1.PersistentVolume{*pv}
 	}
-	var times restores.RestoreTimes
+	var times fencing.RestoreTimes
 	if o.Observed.MayBeRestored {
 		times.Member = now.Time
 	}
@@ -89,10 +89,10 @@ func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told 
 	}
 	return newReconciler(&member.Link{
 		Member: here, Host: &cluster{}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
-		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, RestoreTimes: func() restores.RestoreTimes { return times },
+		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, RestoreTimes: func() fencing.RestoreTimes { return times },
 		CheckNotSuspended: func() error { return nil },
-		MemberWriter:       guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
-		HostWriter:       guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
+		MemberWriter:      guarded.NewMemberWriter(writes{}, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
+		HostWriter:        guarded.NewHostWriter(writes{}, here.Registration, guarded.HostOnlyGuard{}),
 	}, Options{}), hostLive, leafLive, told
 }
 
@@ -198,7 +198,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			rootGone(&s)
 			o := s.observe()
 			r, host, _, told := proving(o)
-			r.RestoreTimes = func() restores.RestoreTimes { return s.restores }
+			r.RestoreTimes = func() fencing.RestoreTimes { return s.restores }
 			host.volumes = there.volumes
 			if err := r.executeStep(t.Context(), o, step(lifecycle.DestroyUnmirrored)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
@@ -360,7 +360,7 @@ func TestWithdrawIsProven(t *testing.T) {
 				tc.change(&s, r, host, leaf)
 			}
 			o := s.observe()
-			r.RestoreTimes = func() restores.RestoreTimes { return s.restores }
+			r.RestoreTimes = func() fencing.RestoreTimes { return s.restores }
 			if err := r.executeStep(t.Context(), o, step(lifecycle.Withdraw)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}

@@ -10,7 +10,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
@@ -24,7 +23,7 @@ func (r *reconciler) reportPlanProblem(ctx context.Context, o observe.Claim, pla
 			return err
 		}
 	case plan.Report.Reason == v1alpha1.ReasonDataSourceUnsupported:
-		source, _ := datasource.DataSourceOf(o.Root)
+		source, _ := mirror.DataSourceOf(o.Root)
 		populated, err := index.HasPopulator(ctx, r.HostLive, source)
 		if err != nil {
 			return err

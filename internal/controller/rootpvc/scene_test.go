@@ -19,12 +19,11 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
@@ -41,7 +40,7 @@ type scene struct {
 	origin                mirror.Origin
 	leafVolume            *corev1.PersistentVolume
 	mirror                *corev1.PersistentVolume
-	restores              restores.RestoreTimes
+	restores              fencing.RestoreTimes
 	lost, boundAway       bool
 	promise               *corev1.PersistentVolume
 	podsHere              []corev1.Pod
@@ -142,7 +141,7 @@ func (s scene) reconciler() *reconciler {
 		leaf.add(s.leafVolume)
 	}
 	return newReconciler(&member.Link{
-		Member: s.member, Host: host, Cache: leaf, RestoreTimes: func() restores.RestoreTimes { return s.restores }, Rules: s.rules, Clock: clock.RealClock{},
+		Member: s.member, Host: host, Cache: leaf, RestoreTimes: func() fencing.RestoreTimes { return s.restores }, Rules: s.rules, Clock: clock.RealClock{},
 	}, Options{Options: observe.Options{Orphans: account.NewOrphanTracker()}})
 }
 
@@ -179,7 +178,7 @@ func decided(o observe.Claim) decision {
 	case lifecycle.Withdraw:
 		d.rootGone = o.Observed.Root == nil
 	case lifecycle.CreateClaim:
-		leaf, refusal := desired.LeafClaim(o.Observed)
+		leaf, refusal := volume.LeafClaim(o.Observed)
 		if refusal != nil {
 			panic(refusal)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
@@ -49,7 +49,7 @@ func (r *reconciler) selectNodeForLeaf(ctx context.Context, o observe.Claim, pla
 	if !r.reports.StateLasted(o.Root.UID, within, r.Clock.Now()) {
 		return r.reports.ReportProblem(ctx, o, problem)
 	}
-	if imported, err := placing.ProveImportedHere(ctx, r.NewProver(), o.Root); err != nil || !imported {
+	if imported, err := proof.ProveImportedHere(ctx, r.NewProver(), o.Root); err != nil || !imported {
 		return errors.Join(err, r.reports.ReportProblem(ctx, o, plan.Report))
 	}
 	pods, err := r.NewProver().LivePodsOfClaim(ctx, client.ObjectKeyFromObject(o.Root))

@@ -7,9 +7,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
@@ -17,12 +16,12 @@ import (
 // must not be created now, and the unchanged leaf claim for a root without a data source or with an
 // existing volume.
 func (r *reconciler) withDataSource(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
-	source, has := datasource.DataSourceOf(o.Root)
+	source, has := mirror.DataSourceOf(o.Root)
 	if !has || o.Observed.Name != "" {
 		return leaf, nil
 	}
 	if source.IsInOneMember() {
-		uid, proven, err := placing.ProveSourceHere(ctx, r.NewProver(), o.Root)
+		uid, proven, err := proof.ProveSourceHere(ctx, r.NewProver(), o.Root)
 		if err != nil || !proven {
 			return nil, err
 		}
@@ -38,10 +37,10 @@ func (r *reconciler) proveKeepsDataSource(ctx context.Context, o observe.Claim, 
 	if err := r.MemberWriter.DryRunCreateStamped(ctx, actor, created); err != nil {
 		return r.reportNotCreated(ctx, o, leaf, err)
 	}
-	if datasource.SameDataSource(o.Root, created) {
+	if mirror.SameDataSource(o.Root, created) {
 		return nil
 	}
-	source, _ := datasource.DataSourceOf(o.Root)
+	source, _ := mirror.DataSourceOf(o.Root)
 	problem := mirror.NewRefusal(v1alpha1.ReasonDataSourceUnsupported, "member %q drops the claim's data source, %s: the claim would get an empty disk there, so Xylem does not create the claim. Ask the member's admin which admission webhook removes spec.dataSource or spec.dataSourceRef, or whether the cluster is older than Kubernetes 1.24",
 		r.Registration, source)
 	if err := r.reports.SetPlacedCondition(ctx, o.Root, problem); err != nil {
@@ -53,7 +52,7 @@ func (r *reconciler) proveKeepsDataSource(ctx context.Context, o observe.Claim, 
 // reassignedByRecovery reports whether recovery assigned the claim to another member. Claims whose data
 // source determines the member do not count.
 func reassignedByRecovery(root *corev1.PersistentVolumeClaim) bool {
-	source, has := datasource.DataSourceOf(root)
+	source, has := mirror.DataSourceOf(root)
 	if has && source.IsInOneMember() {
 		return false
 	}

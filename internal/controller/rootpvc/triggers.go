@@ -23,12 +23,10 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
@@ -42,23 +40,23 @@ type claimMapper struct {
 func sourcesOf(link *member.Link, observer func() observe.Observer, orphans *account.OrphanTracker, admissions *backlog.Queue) []source.Source {
 	r := &claimMapper{link, observer}
 	return []source.Source{
-		urgency.DelayUnlessUrgent(placingSteps, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.rootClaimToRequests, rootClaimChanged)),
+		route.DelayUnlessUrgent(placingSteps, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.rootClaimToRequests, rootClaimChanged)),
 		link.RootDeletionSource(&corev1.PersistentVolumeClaim{}, r.deletedClaimToRequest),
-		urgency.DelayUnlessUrgent(hostVolumeChangeUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, r.hostVolumeToClaims, route.VolumeChanged)),
+		route.DelayUnlessUrgent(hostVolumeChangeUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, r.hostVolumeToClaims, route.VolumeChanged)),
 		link.RootObjectSource(&corev1.Pod{}, r.podToPromisedClaims, route.PodChanged),
 		link.RootObjectSource(&storagev1.StorageClass{}, r.objectToWaitingClaims),
 		link.RootObjectSource(&corev1.Node{}, r.objectToWaitingClaims, route.LabelsChanged), // a class may require labels of the virtual node
 		link.RootObjectSource(&corev1.Namespace{}, r.rootNamespaceToClaims, route.LabelsChanged),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.RootObjectSource(&corev1.Pod{}, member.ClaimsOfUnboundPod, route.PodChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.Pod{}, member.ClaimsOfUnboundPod, route.PodChanged)),
 		link.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.snapshotToClaims),
 		link.HostSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.snapshotToClaims),
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.snapshotToClaims),
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.snapshotToClaims),
 		link.Snapshots.ProblemChangeSource(r.registrationToRestores),
-		urgency.DelayUnlessUrgent(urgency.IsDeletion, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, r.leafClaimToRoots, route.ConcernsPredicate(leafClaimChanged))),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolume{}, r.leafVolumeToRoots, route.ConcernsPredicate(route.VolumeChanged))),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.Pod{}, r.leafPodToClaims, route.ConcernsPredicate(route.PodChanged))),
-		urgency.DelayUnlessUrgent(urgency.NeverUrgent, link.LeafObjectSource(&corev1.Event{}, r.warningToClaim)),
+		route.DelayUnlessUrgent(route.IsDeletion, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, r.leafClaimToRoots, route.ConcernsPredicate(leafClaimChanged))),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolume{}, r.leafVolumeToRoots, route.ConcernsPredicate(route.VolumeChanged))),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.Pod{}, r.leafPodToClaims, route.ConcernsPredicate(route.PodChanged))),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.Event{}, r.warningToClaim)),
 		link.LeafObjectSource(&storagev1.StorageClass{}, r.objectToWaitingClaims),
 		link.LeafObjectSource(&corev1.Namespace{}, r.namespaceToClaims),
 		link.NamespaceRejections.RejectionChangeSource(r.namespaceNameToClaims),
@@ -88,7 +86,7 @@ func requestedProvisioner(claim client.Object) string {
 
 // placingSteps makes the two steps that place a claim urgent: the PV controller requests its volume,
 // and Xylem records the member.
-var placingSteps = urgency.WhenValueChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
+var placingSteps = route.WhenValueChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
 	return [2]string{requestedProvisioner(claim), claim.Annotations[v1alpha1.AnnotationPlacedIn]}
 })
 
@@ -188,7 +186,9 @@ func (r *claimMapper) namespaceNameToClaims(ctx context.Context, namespace strin
 // name, because the namespace's tenant determines whether they can have it, and this member's,
 // because the namespace's labels may determine whether the member admits them.
 func (r *claimMapper) rootNamespaceToClaims(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.requestsForClaims(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return r.requestsVolumeHere(claim) || claimNamesMember(claim, r.Member) })
+	return r.requestsForClaims(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool {
+		return r.requestsVolumeHere(claim) || claimNamesMember(claim, r.Member)
+	})
 }
 
 // requestsForClaims returns requests for the claims in a namespace, or in all namespaces, that concern this
@@ -350,7 +350,7 @@ func (r *claimMapper) appendClones(ctx context.Context, requests []reconcile.Req
 
 // requestsForClones enqueues the claims whose data source is a claim, by its name.
 func (r *claimMapper) requestsForClones(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
-	found, err := index.UnfilledClaimsFrom(ctx, r.Host, claim.Namespace, datasource.ClaimDataSourceKey(claim.Name))
+	found, err := index.UnfilledClaimsFrom(ctx, r.Host, claim.Namespace, mirror.ClaimDataSourceKey(claim.Name))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the clones of a claim", "root", claim)
 	}
@@ -372,7 +372,7 @@ func (r *claimMapper) snapshotToClaims(ctx context.Context, obj client.Object) [
 // become readable or unreadable.
 func (r *claimMapper) registrationToRestores(ctx context.Context, _ string) []reconcile.Request {
 	return r.requestsForClaims(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
-		source, has := datasource.DataSourceOf(claim)
+		source, has := mirror.DataSourceOf(claim)
 		return has && source.IsSnapshot() && (claim.Spec.VolumeName == "" || hostpv.IsPromiseName(claim.Spec.VolumeName))
 	})
 }
@@ -382,7 +382,7 @@ func (r *claimMapper) registrationToRestores(ctx context.Context, _ string) []re
 // source is known.
 func (r *claimMapper) rootClaimToDependents(ctx context.Context, root client.Object) []reconcile.Request {
 	requests := r.requestsForClones(ctx, client.ObjectKeyFromObject(root))
-	if claim, ok := root.(*corev1.PersistentVolumeClaim); ok && datasource.HasDataSource(claim) && claim.Spec.VolumeName == "" {
+	if claim, ok := root.(*corev1.PersistentVolumeClaim); ok && mirror.HasDataSource(claim) && claim.Spec.VolumeName == "" {
 		requests = append(requests, r.ClaimsOfSharingPods(ctx, claim)...)
 	}
 	return requests

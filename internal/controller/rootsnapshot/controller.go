@@ -14,17 +14,13 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/proof"
-	"github.com/xylem-io/xylem/internal/proof/snapshots"
 	"github.com/xylem-io/xylem/internal/snapshot"
-	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
-	"github.com/xylem-io/xylem/internal/snapshot/observe"
 )
 
 const (
@@ -40,27 +36,27 @@ const (
 // reconciler reconciles host contents whose snapshot is in one member.
 type reconciler struct {
 	*member.Link
-	missingSnapshots *hostrecord.MissingStorage
+	missingSnapshots *fencing.MissingStorage
 }
 
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=list;watch;patch
 
 // Setup adds the controller to a member's link. The records show which snapshots the member has lost.
-func Setup(link *member.Link, records *hostrecord.HostRecords) error {
-	return link.AddController(Name, workers, &reconciler{link, hostrecord.NewMissingStorage(records)}, observe.Observer{Link: link}.EventSources()...)
+func Setup(link *member.Link, records *fencing.HostRecords) error {
+	return link.AddController(Name, workers, &reconciler{link, fencing.NewMissingStorage(records)}, snapshot.Observer{Link: link}.EventSources()...)
 }
 
 // Reconcile takes the next step for one snapshot, if root_snapshot owns it.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.Observer{Link: r.Link}.ObserveContent(ctx, request.Name)
+	s, err := snapshot.Observer{Link: r.Link}.ObserveContent(ctx, request.Name)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
 	if s.Host != nil && s.Content != nil && r.LastRestoreTimes().MayLackLeaf(s.Host) {
 		r.missingSnapshots.RecordObserved(s.Host)
 	}
-	err = r.executeStep(ctx, s, lifecycle.NextPlan(s).StepOwnedBy(lifecycle.RootSnapshot))
+	err = r.executeStep(ctx, s, snapshot.NextPlan(s).StepOwnedBy(snapshot.RootSnapshot))
 	if err == nil && len(s.ClaimsToRestore) > 0 || errors.Is(err, proof.ErrDataNeeded) {
 		return reconcile.Result{RequeueAfter: neededCheckInterval}, nil // no event of the claims enqueues the content
 	}
@@ -68,38 +64,40 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // executeStep takes a step of this controller.
-func (r *reconciler) executeStep(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
+func (r *reconciler) executeStep(ctx context.Context, s *snapshot.Observed, step snapshot.Step) error {
 	switch step {
-	case lifecycle.None:
+	case snapshot.None:
 		return nil
-	case lifecycle.Place:
+	case snapshot.Place:
 		return r.HostWriter.PatchHostContent(ctx, actor, s.Host, mirrorsnapshot.ContentWithPlacement(s.Host, r.Member, s.Disk))
-	case lifecycle.Rejoin:
+	case snapshot.Rejoin:
 		return r.HostWriter.PatchHostContent(ctx, actor, s.Host, mirrorsnapshot.RemoveClusterGone(s.Host))
-	case lifecycle.CreateLeaf:
+	case snapshot.CreateLeaf:
 		return r.createLeafSnapshot(ctx, s)
-	case lifecycle.RecordLeaf:
+	case snapshot.RecordLeaf:
 		return r.HostWriter.PatchHostContent(ctx, actor, s.Host, mirrorsnapshot.RecordLeafSnapshot(s.Host, s.Leaf))
-	case lifecycle.SetDelete:
+	case snapshot.SetDelete:
 		return r.setLeafContentDelete(ctx, s)
-	case lifecycle.DeleteLeaf:
+	case snapshot.DeleteLeaf:
 		return r.deleteLeafSnapshot(ctx, s)
-	case lifecycle.DeleteContent:
+	case snapshot.DeleteContent:
 		return r.deleteLeafContent(ctx, s)
-	case lifecycle.DeleteKept:
+	case snapshot.DeleteKept:
 		return r.deleteKeptSnapshot(ctx, s)
-	case lifecycle.DeleteOrphaned:
+	case snapshot.DeleteOrphaned:
 		return r.deleteOrphanSnapshot(ctx, s)
-	case lifecycle.DropHost:
+	case snapshot.DropHost:
 		return r.dropHostContent(ctx, s)
-	case lifecycle.DropKept:
+	case snapshot.DropKept:
 		return r.dropKeptContent(ctx, s)
 	default:
 		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 
-func (r *reconciler) snapshotProver() snapshots.SnapshotProver { return snapshots.SnapshotProver{Prover: r.NewProver()} }
+func (r *reconciler) snapshotProver() proof.SnapshotProver {
+	return proof.SnapshotProver{Prover: r.NewProver()}
+}
 
 // createLeafSnapshot creates the leaf VolumeSnapshot if a live read shows that the snapshot is placed here
 // and had no leaf before. A lagging cache may lack that record.
@@ -111,7 +109,7 @@ func (r *reconciler) createLeafSnapshot(ctx context.Context, s *snapshot.Observe
 	err = r.MemberWriter.CreateStamped(ctx, actor, mirrorsnapshot.TranslateSnapshot(s.Root, s.Class, r.Member))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return settling.NewUnseenError(err)
+		return guarded.NewUnseenError(err)
 	case err != nil:
 		return errors.Join(err, r.reportMemberRejection(ctx, s, report.MemberWriteRefusal(r.Registration, "create", "the VolumeSnapshot", err)))
 	}
@@ -137,7 +135,7 @@ func (r *reconciler) reportMemberRejection(ctx context.Context, s *snapshot.Obse
 
 // proveRootEnded collects the first part of the evidence for I2: the host content is being deleted with
 // policy Delete, and its VolumeSnapshot is gone or being deleted.
-func (r *reconciler) proveRootEnded(ctx context.Context, s *snapshot.Observed) (e snapshots.DestroyingSnapshot, proven bool, err error) {
+func (r *reconciler) proveRootEnded(ctx context.Context, s *snapshot.Observed) (e proof.DestroyingSnapshot, proven bool, err error) {
 	if e.Host, proven, err = r.snapshotProver().ProveContentEnded(ctx, s.Host); err != nil || !proven {
 		return e, false, err
 	}

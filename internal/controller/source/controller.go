@@ -16,15 +16,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -61,18 +57,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewHostWriter(r.Client, "", guarded.HostOnlyGuard{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, urgency.EnqueueHandler(route.EnqueueItselfIf(unboundWithDataSource))).
-		Watches(&corev1.PersistentVolumeClaim{}, urgency.EnqueueHandler(r.claimToClones), builder.WithPredicates(route.SinceStartPredicate())).
-		Watches(&corev1.PersistentVolume{}, urgency.EnqueueHandler(r.volumeToClones), builder.WithPredicates(route.SinceStartPredicate())).
-		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshot{}, urgency.EnqueueHandler(r.snapshotToClaims))).
-		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, urgency.EnqueueHandler(r.snapshotToClaims))).
+		Watches(&corev1.PersistentVolumeClaim{}, route.EnqueueHandler(route.EnqueueItselfIf(unboundWithDataSource))).
+		Watches(&corev1.PersistentVolumeClaim{}, route.EnqueueHandler(r.claimToClones), builder.WithPredicates(route.SinceStartPredicate())).
+		Watches(&corev1.PersistentVolume{}, route.EnqueueHandler(r.volumeToClones), builder.WithPredicates(route.SinceStartPredicate())).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshot{}, route.EnqueueHandler(r.snapshotToClaims))).
+		WatchesRawSource(r.Snapshots.EventSource(&snapshotv1.VolumeSnapshotContent{}, route.EnqueueHandler(r.snapshotToClaims))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.classToWaitingClaims)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.ConcernsPredicate(ignoreUpdates))).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.namespaceToWaitingClaims), builder.WithPredicates(route.SinceStartPredicate(), route.ConcernsPredicate(route.LabelsChanged))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.objectToWaitingClaims), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(index.RegistrationStateOf)))).
 		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 // Reconcile selects the member for one claim.
@@ -115,7 +111,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 		return o, err
 	}
 	o.claim = claim
-	if o.class, err = index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostclass.ClassNameOf(claim))); err != nil || !hostclass.IsXylemClass(o.class) {
+	if o.class, err = index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostpv.ClassNameOf(claim))); err != nil || !hostpv.IsXylemClass(o.class) {
 		return o, err
 	}
 	if o.source, err = index.ReadDataSource(ctx, r.Client, r.Client, r.Snapshots.CheckServed, claim); err != nil {
@@ -124,7 +120,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 	if o.namespace, err = index.FindNamespace(ctx, r.Client, claim.Namespace); err != nil {
 		return o, err
 	}
-	all, err := registered.ListMembers(ctx, r.Client, r.Namespace)
+	all, err := index.ListMembers(ctx, r.Client, r.Namespace)
 	if err != nil {
 		return o, err
 	}
@@ -140,7 +136,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 
 // unboundWithDataSource reports whether a claim has a data source and names no volume.
 func unboundWithDataSource(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && datasource.HasDataSource(claim)
+	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && mirror.HasDataSource(claim)
 }
 
 // claimToClones enqueues the claims whose data source is the claim.
@@ -165,7 +161,7 @@ func (r *Reconciler) snapshotToClaims(ctx context.Context, obj client.Object) []
 }
 
 func (r *Reconciler) requestsForClones(ctx context.Context, source types.NamespacedName) []reconcile.Request {
-	claims, err := index.UnfilledClaimsFrom(ctx, r.Client, source.Namespace, datasource.ClaimDataSourceKey(source.Name))
+	claims, err := index.UnfilledClaimsFrom(ctx, r.Client, source.Namespace, mirror.ClaimDataSourceKey(source.Name))
 	return route.RequestsFor(ctx, claims, err, unboundWithDataSource)
 }
 

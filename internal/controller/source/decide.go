@@ -9,8 +9,7 @@ import (
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -35,14 +34,14 @@ type decision struct {
 	// node is the node to select. If it is empty, the selection stays, unless remove is set.
 	node            string
 	removeSelection bool
-	record          *datasource.DataSourceRecord
+	record          *mirror.DataSourceRecord
 }
 
 func decideNodeSelection(o observed) decision {
-	if o.claim == nil || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "" || o.source == nil || !hostclass.IsXylemClass(o.class) {
+	if o.claim == nil || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "" || o.source == nil || !hostpv.IsXylemClass(o.class) {
 		return decision{}
 	}
-	class, err := hostclass.ReadClassParameters(o.class)
+	class, err := hostpv.ReadClassParameters(o.class)
 	if err != nil || o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
 		return decision{} // host_claim reports the invalid class, or the claim is already placed
 	}
@@ -53,7 +52,7 @@ func decideNodeSelection(o observed) decision {
 			return decision{}
 		}
 		return decision{write: true, record: &at.DataSourceRecord}
-	case !hostclass.WaitsForConsumer(o.class):
+	case !hostpv.WaitsForConsumer(o.class):
 		return decision{}
 	case !o.source.Of.IsInOneMember():
 		return o.selectForPopulator()
@@ -64,7 +63,7 @@ func decideNodeSelection(o observed) decision {
 }
 
 // followDataSource selects the member that has the data source.
-func (o observed) followDataSource(record datasource.DataSourceRecord) decision {
+func (o observed) followDataSource(record mirror.DataSourceRecord) decision {
 	i := slices.IndexFunc(o.members, func(m placement.Candidate) bool { return m.ClusterID == record.ClusterID && m.Node != nil })
 	if i < 0 {
 		return o.unselectUnregistered()
@@ -128,7 +127,7 @@ func rankByRunningPods(v placement.Verdict) int {
 
 func (o observed) selectedNode() string { return o.claim.Annotations[route.AnnSelectedNode] }
 
-func (o observed) sourceRecorded(record datasource.DataSourceRecord) bool {
-	has, ok := datasource.DataSourceRecordOf(o.claim)
+func (o observed) sourceRecorded(record mirror.DataSourceRecord) bool {
+	has, ok := mirror.DataSourceRecordOf(o.claim)
 	return ok && has == record
 }

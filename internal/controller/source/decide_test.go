@@ -12,7 +12,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -36,7 +35,7 @@ func seen(change ...func(*observed)) observed {
 	for _, c := range change {
 		c(&o)
 	}
-	o.source.Of, _ = datasource.DataSourceOf(o.claim)
+	o.source.Of, _ = mirror.DataSourceOf(o.claim)
 	return o
 }
 
@@ -103,7 +102,7 @@ func without(name string) func(*observed) {
 }
 
 func TestDecide(t *testing.T) {
-	record := &datasource.DataSourceRecord{ClusterID: "id-b", UID: "golden-uid"}
+	record := &mirror.DataSourceRecord{ClusterID: "id-b", UID: "golden-uid"}
 	goes := decision{write: true, node: "node-b", record: record}
 	for name, tc := range map[string]struct {
 		observed observed

@@ -33,7 +33,7 @@ const (
 	DefaultAfter = 2 * time.Minute
 	// checkInterval is the maximum interval between two checks, and lateness the part of After by which a check
 	// may be late. Reports of other deletions can delay a report further (maxReportsAtOnce).
-	checkInterval     = 15 * time.Second
+	checkInterval   = 15 * time.Second
 	latenessDivisor = 4
 	// maxReportsAtOnce is the maximum number of a member's deletions that one check reports. If
 	// thousands are in progress, all are slow, and reporting each would slow them further. Those

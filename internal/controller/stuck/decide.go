@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // Kinds of objects, as they appear in messages.
@@ -40,8 +40,8 @@ type candidate struct {
 	leaf string
 	// waitingObject is the claim or Pod in the host that needs a leaf object with the name of the one that is
 	// being deleted, or nil. own means that the deleted one was created for it.
-	waitingObject client.Object
-	createdForWaiting   bool
+	waitingObject     client.Object
+	createdForWaiting bool
 }
 
 // remainingLeaf returns the kind and key of the leaf claim or Pod whose deletion has not completed, and the
@@ -205,7 +205,7 @@ func namesOfPods(pods []corev1.Pod) string {
 	for i := range pods {
 		names = append(names, fmt.Sprintf("Pod %s/%s", pods[i].Namespace, pods[i].Name))
 	}
-	return text.FirstNames(names, text.NamesListed, ", ")
+	return wording.FirstNames(names, wording.NamesListed, ", ")
 }
 
 // causeOfPodDeletion returns why a Pod that is being deleted still exists in its cluster.

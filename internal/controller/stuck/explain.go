@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // explainer determines from a member's caches why an object there has not been deleted yet.
@@ -119,7 +119,7 @@ func (e *explainer) explainVolume(ctx context.Context, name string) (account.Del
 	}
 	switch {
 	case message != "" && len(kept) > 0:
-		return formatCause(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver requires it", name, text.FirstNames(kept, text.NamesListed, ", "), message), nil
+		return formatCause(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver requires it", name, wording.FirstNames(kept, wording.NamesListed, ", "), message), nil
 	case message != "":
 		return formatCause(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, message), nil
 	case pv.DeletionTimestamp != nil:

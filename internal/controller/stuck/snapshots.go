@@ -15,9 +15,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
-	"github.com/xylem-io/xylem/internal/mirror/volumesource"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // deletingContents returns the host contents that are being deleted and whose snapshots are in a
@@ -75,7 +75,7 @@ func (w *Watcher) causeOfExistingRoot(ctx context.Context, content *snapshotv1.V
 		names = append(names, fmt.Sprintf("%q", claims[i].Name))
 	}
 	slices.Sort(names)
-	return formatCause(account.CauseUsed, "the host's snapshot-controller keeps VolumeSnapshot %q until no claim is restored from it (PersistentVolumeClaim %s). The deletion continues when these claims are bound or deleted", key, text.FirstNames(names, text.NamesListed, ", ")), nil
+	return formatCause(account.CauseUsed, "the host's snapshot-controller keeps VolumeSnapshot %q until no claim is restored from it (PersistentVolumeClaim %s). The deletion continues when these claims are bound or deleted", key, wording.FirstNames(names, wording.NamesListed, ", ")), nil
 }
 
 // causeOfUnreadySnapshots names the snapshots that a claim's deletion is waiting for and, if the member is
@@ -85,7 +85,7 @@ func causeOfUnreadySnapshots(names []string, away account.DeletionCause) account
 		return noCause
 	}
 	slices.Sort(names)
-	text := "the host's snapshot-controller keeps the claim until its snapshots are ready (VolumeSnapshot " + text.FirstNames(names, text.NamesListed, ", ") + ")"
+	text := "the host's snapshot-controller keeps the claim until its snapshots are ready (VolumeSnapshot " + wording.FirstNames(names, wording.NamesListed, ", ") + ")"
 	if away != noCause {
 		return formatCause(away.Kind, "%s, but %s", text, away.Text)
 	}
@@ -158,7 +158,7 @@ func (e *explainer) snapshotsOfVolume(ctx context.Context, pv *corev1.Persistent
 	if e.LeafSnapshotCache() == nil || pv.Spec.CSI == nil {
 		return nil, nil
 	}
-	driver, handle := volumesource.VolumeSourceOf(pv)
+	driver, handle := mirror.VolumeSourceOf(pv)
 	var list snapshotv1.VolumeSnapshotContentList
 	if err := e.LeafSnapshotCache().List(ctx, &list, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the snapshots of volume %s: %w", pv.Name, err)

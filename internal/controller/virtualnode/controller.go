@@ -24,10 +24,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/results"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodes"
@@ -115,7 +112,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.ofCSIDriver), builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(nodes.SchedulerReadsCSINodes)))).
 		WatchesRawSource(r.Fleet.StateChangeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 func (r *Reconciler) setDefaults() {
@@ -138,7 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.recordDecision(request.Name, o, d)
 	err = r.executeAction(ctx, request.Name, o, d.do)
 	if o.registration == nil {
-		results.DeleteWriteMetrics(request.Name) // the metrics may have been deleted before this write
+		guarded.DeleteWriteMetrics(request.Name) // the metrics may have been deleted before this write
 	}
 	again := d.again
 	if _, removed := d.do.(removeNode); !removed && o.isNodeOf(request.Name) {
@@ -347,7 +344,7 @@ func (r *Reconciler) ofCSIDriver(ctx context.Context, driver client.Object) []re
 	if driver.GetName() != v1alpha1.ProvisionerName {
 		return nil
 	}
-	list, err := registered.ListVirtualNodes(ctx, r.Client)
+	list, err := index.ListVirtualNodes(ctx, r.Client)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not list the virtual nodes")
 	}

@@ -20,9 +20,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -65,7 +63,7 @@ func (r *DriverReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allDrivers), builder.WithPredicates(route.VirtualNodePredicate(), route.ConcernsPredicate(route.LabelsChanged))).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(driverWithRules), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(enqueueDriversAtStart)).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 // enqueueDriversAtStart enqueues the requests at startup, even if the objects do not exist.
@@ -159,7 +157,7 @@ func (r *DriverReconciler) publishedRules(ctx context.Context) (string, error) {
 // csiNodesComplete reports whether every virtual node has a CSINode that names the drivers. The scheduler
 // would not place Pods with volumes on a virtual node without such a CSINode.
 func (r *DriverReconciler) csiNodesComplete(ctx context.Context) (bool, error) {
-	virtual, err := registered.ListVirtualNodes(ctx, r.Client)
+	virtual, err := index.ListVirtualNodes(ctx, r.Client)
 	if err != nil {
 		return false, err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
@@ -44,7 +43,7 @@ func (r *Reconciler) reconcileCSINode(ctx context.Context, node *corev1.Node, un
 		ctrl.LoggerFrom(ctx).Error(err, "the host's API server does not let Xylem write a CSINode", "node", node.Name)
 		d.problem = csiNodeNotWritten(node.Name, err)
 	case apierrors.IsAlreadyExists(err):
-		return 0, settling.NewUnseenError(err)
+		return 0, guarded.NewUnseenError(err)
 	case err != nil:
 		return 0, err
 	}

@@ -21,8 +21,8 @@ type observed struct {
 	node *corev1.Node
 	// pods is the number of Pods bound to the Node, even if somebody has deleted it. They are counted
 	// only if the registration is leaving.
-	pods  int
-	state fleet.State
+	pods         int
+	state        fleet.State
 	knownToFleet bool // whether the fleet has the registration
 	// awaySince is when the member was first observed as away, or zero.
 	awaySince time.Time
@@ -71,8 +71,8 @@ func (o observed) nodeClusterID() string {
 
 // decision is the next action, and when to check again if no event enqueues the registration.
 type decision struct {
-	do    nodeAction // nil means that nothing is done
-	again time.Duration
+	do        nodeAction // nil means that nothing is done
+	again     time.Duration
 	nameTaken bool // another Node has the name
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/nodes"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // reportNameTaken reports that another Node has the name of a registration's node.
@@ -20,7 +20,7 @@ func reportNameTaken(recorder events.EventRecorder, registration *v1alpha1.Clust
 func reportRegistrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
 	recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.ReasonRegistrationGone, "KeepNode",
 		"ClusterRegistration %q is gone, but the cluster was not deregistered, and the node still has Pods (%s). Register the cluster again under that name, or delete the Pods: Xylem then deletes the node",
-		registration, text.CountNoun(pods, "Pod"))
+		registration, wording.CountNoun(pods, "Pod"))
 }
 
 // reportForeignDriver emits an event on a foreign CSIDriver that differs from what Xylem needs.

@@ -19,18 +19,14 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/index/registered"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -78,16 +74,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	around := route.DelayedHandler(batchInterval, r.objectToWaitingPods)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.Pod{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.podToRequest)).
-		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(urgency.LowUrgencyDelay, r.claimToPods), builder.WithPredicates(route.SinceStartPredicate())).
+		Watches(&corev1.Pod{}, route.DelayedHandler(route.LowUrgencyDelay, r.podToRequest)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.DelayedHandler(route.LowUrgencyDelay, r.claimToPods), builder.WithPredicates(route.SinceStartPredicate())).
 		Watches(&corev1.Node{}, around, builder.WithPredicates(route.ConcernsPredicate(changedForPods))).
 		Watches(&storagev1.CSIStorageCapacity{}, around).
 		Watches(&corev1.Namespace{}, around, builder.WithPredicates(route.ConcernsPredicate(route.LabelsChanged))).
-		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(registered.RegistrationStateOf)))).
+		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.ConcernsPredicate(route.PartChanged(index.RegistrationStateOf)))).
 		WatchesRawSource(r.Classes.DelayedSourceOfOffers(func(ctx context.Context, _ string) []reconcile.Request { return r.objectToWaitingPods(ctx, nil) })).
 		WithEventFilter(route.ChangedPredicate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(settling.WrapReconciler(r))
+		Complete(guarded.WrapReconciler(r))
 }
 
 // Reconcile checks one Pod.
@@ -153,7 +149,7 @@ func (r *Reconciler) observePod(ctx context.Context, key types.NamespacedName) (
 		if o.namespace, err = index.FindNamespace(ctx, r.Client, key.Namespace); err != nil {
 			return o, err
 		}
-		o.members, err = registered.ListMembers(ctx, r.Client, r.Namespace)
+		o.members, err = index.ListMembers(ctx, r.Client, r.Namespace)
 	}
 	return o, err
 }
@@ -187,8 +183,8 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 		}
 		return c, nil
 	}
-	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostclass.ClassNameOf(claim)))
-	if err != nil || !hostclass.IsXylemClass(class) {
+	class, err := index.FindObject[storagev1.StorageClass](ctx, r.Client, index.ClusterScopedKey(hostpv.ClassNameOf(claim)))
+	if err != nil || !hostpv.IsXylemClass(class) {
 		return nil, err
 	}
 	if name != "" { // its volume does not exist, or is not in the cache yet
@@ -197,9 +193,9 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 		}
 		return c, nil
 	}
-	if hostclass.IsMirrorClass(class) {
+	if hostpv.IsMirrorClass(class) {
 		c.class = class
-		if record, recorded := datasource.DataSourceRecordOf(claim); recorded {
+		if record, recorded := mirror.DataSourceRecordOf(claim); recorded {
 			c.sourceClusterID = record.ClusterID
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/text"
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
@@ -313,4 +312,6 @@ func summaryReason(verdicts []placement.Verdict) string {
 	return v1alpha1.ReasonNoMemberFits
 }
 
-func joinFirstNames(names []string) string { return text.FirstNames(names, text.NamesListed, "; ") }
+func joinFirstNames(names []string) string {
+	return wording.FirstNames(names, wording.NamesListed, "; ")
+}

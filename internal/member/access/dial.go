@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // refusedRanges lists address ranges that a kubeconfig must not point to, with the reasons.
@@ -72,7 +72,7 @@ func addressRefusal(address netip.Addr, allowLoopback bool) string {
 	case isISATAP(address):
 		return translatedAddress
 	}
-	for _, prefix := range sanitize.MetadataServices {
+	for _, prefix := range mirror.MetadataServices {
 		if prefix.Contains(address) {
 			return "a cloud metadata service"
 		}

@@ -16,8 +16,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
@@ -36,7 +36,7 @@ const MaxMessageBytes = 2 << 10
 
 // ConnectionProblemf creates a Problem with a sanitized, bounded message.
 func ConnectionProblemf(reason, format string, args ...any) *ConnectionProblem {
-	return &ConnectionProblem{Reason: reason, Message: sanitize.PlainText(fmt.Sprintf(format, args...), MaxMessageBytes)}
+	return &ConnectionProblem{Reason: reason, Message: mirror.PlainText(fmt.Sprintf(format, args...), MaxMessageBytes)}
 }
 
 // ParseKubeconfig builds a client configuration from the allowed fields of a kubeconfig: the

@@ -133,8 +133,8 @@ func (a ResponseTransport) fitsErrorWeight(body []byte, encoding string) bool {
 // TokenHolder holds the token of a connection, which may be replaced while the connection is in use,
 // and the difference between the member's clock and the manager's.
 type TokenHolder struct {
-	Clock clock.PassiveClock
-	token atomic.Pointer[string]
+	Clock       clock.PassiveClock
+	token       atomic.Pointer[string]
 	memberAhead atomic.Int64
 }
 
@@ -152,7 +152,9 @@ func (b *TokenHolder) CurrentToken() string { return *b.token.Load() }
 func (b *TokenHolder) ReplaceToken(token string) { b.token.Store(&token) }
 
 // SignRequest adds the current token to a request.
-func (b *TokenHolder) SignRequest(request *http.Request) *http.Request { return withBearerToken(request, b.CurrentToken()) }
+func (b *TokenHolder) SignRequest(request *http.Request) *http.Request {
+	return withBearerToken(request, b.CurrentToken())
+}
 
 // withBearerToken adds the token to a request.
 func withBearerToken(request *http.Request, token string) *http.Request {

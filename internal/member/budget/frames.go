@@ -15,11 +15,11 @@ import (
 // decoded.
 type wholeBody struct {
 	*countedBody
-	ctx    context.Context //nolint:containedctx // the context of the request whose response this is
-	json   *weigh.JSONWeigher     // nil for protobuf
-	buffer *bytes.Buffer   // the protobuf read so far, from buffers
-	length int64
-	lastError   error
+	ctx       context.Context    //nolint:containedctx // the context of the request whose response this is
+	json      *weigh.JSONWeigher // nil for protobuf
+	buffer    *bytes.Buffer      // the protobuf read so far, from buffers
+	length    int64
+	lastError error
 	// divisible means that the caller requests smaller pages if this one is too large.
 	divisible bool
 }
@@ -109,9 +109,9 @@ func (w *wholeBody) finishWeighing() error {
 // (k8s.io/apimachinery/pkg/util/framer).
 type frameBody struct {
 	*countedBody
-	ctx   context.Context //nolint:containedctx // the context of the request whose response this is
-	frame []byte          // the unread part of the current frame, including its length prefix
-	lastError  error
+	ctx       context.Context //nolint:containedctx // the context of the request whose response this is
+	frame     []byte          // the unread part of the current frame, including its length prefix
+	lastError error
 	// buffer contains the current frame. Most frames reuse it.
 	buffer bytes.Buffer
 }
@@ -169,8 +169,8 @@ func (f *frameBody) readNextFrame() ([]byte, error) {
 // documentBody weighs the events of a JSON watch one by one.
 type documentBody struct {
 	*countedBody
-	ctx  context.Context //nolint:containedctx // the context of the request whose response this is
-	json *weigh.JSONWeigher
+	ctx       context.Context //nolint:containedctx // the context of the request whose response this is
+	json      *weigh.JSONWeigher
 	lastError error
 }
 

@@ -43,8 +43,8 @@ const (
 	// decodeBytesPerSecond is how much memory, in bytes per second, the decoding of a member's responses may
 	// allocate. decodeBurstBytes is the burst. At this rate, 10,000 Pods and claims take a few seconds to
 	// decode.
-	decodeBytesPerSecond  = 64 << 20
-	decodeBurstBytes = 128 << 20
+	decodeBytesPerSecond = 64 << 20
+	decodeBurstBytes     = 128 << 20
 	// fenceBytesPerSecond is the same for responses to the requests of the fence. These are small, and never wait
 	// behind the lists of the caches.
 	fenceBytesPerSecond = 4 << 20

@@ -15,11 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member/access"
-	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
-	"github.com/xylem-io/xylem/internal/member/hostrevision"
-	"github.com/xylem-io/xylem/internal/member/restores"
-	"github.com/xylem-io/xylem/internal/proof/batch"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // Fence is the Lease in a member that decides which manager may write there. Its name is the host's
@@ -32,7 +28,7 @@ import (
 type Fence struct {
 	clock     clock.PassiveClock
 	memberNow func() time.Time // by the member's clock
-	revision  *hostrevision.RevisionMonitor
+	revision  *RevisionMonitor
 	member    client.Client // live
 	host      client.Client
 	namespace string
@@ -41,32 +37,32 @@ type Fence struct {
 	identity  string
 	duration  time.Duration
 
-	mu        sync.RWMutex
-	lease     *coordinationv1.Lease // as last written by this process; nil if not held
-	renewed   time.Time
+	mu         sync.RWMutex
+	lease      *coordinationv1.Lease // as last written by this process; nil if not held
+	renewed    time.Time
 	suspension *access.ConnectionProblem
 	// restoreTimes are the recorded or detected restores. unconfirmed is the confirmation that an admin
 	// has not given yet.
-	restoreTimes    restores.RestoreTimes
+	restoreTimes       RestoreTimes
 	unconfirmedRestore string
 
 	// lastWritten is the Lease as of the last acknowledged write of this process, held or not. next is
 	// the last epoch sent, whose response may have been lost. recorded is the lowest epoch that the
 	// host's record may have. The fields above and these are guarded by mu.
-	lastWritten    *coordinationv1.Lease
-	lastSentEpoch     int64
+	lastWritten         *coordinationv1.Lease
+	lastSentEpoch       int64
 	lowestRecordedEpoch int64
 	// seenRevisions are the revisions of the caches, and fenced are those of them that the last renewal covers.
 	// Both are guarded by mu.
 	seenRevisions, fencedRevisions kindRevisions
 
 	// currentProofs shares the reads of CheckMemberCurrent.
-	currentProofs batch.SharedReads[struct{}, struct{}]
+	currentProofs proof.SharedReads[struct{}, struct{}]
 
 	// watchedLease is the other holder's Lease when it was first read in its current state. Only Acquire
 	// uses it.
-	watchedLease   *coordinationv1.Lease
-	watchedAt time.Time
+	watchedLease *coordinationv1.Lease
+	watchedAt    time.Time
 	// seenAlive reports whether the other holder renewed the Lease while this process watched it.
 	seenAlive bool
 }
@@ -89,7 +85,7 @@ type FenceOptions struct {
 	// MemberNow returns the time by the member's clock. It defaults to Clock.
 	MemberNow func() time.Time
 	// Revision detects restores of the host.
-	Revision *hostrevision.RevisionMonitor
+	Revision *RevisionMonitor
 }
 
 // NewFence creates a fence that is not yet held.
@@ -165,7 +161,7 @@ func (f *Fence) AcquireLease(ctx context.Context, confirmed string) error {
 		return err
 	}
 	known := f.lastWrittenLease()
-	lease, err := hostrecord.ReadLiveLease(ctx, f.member, f.namespace, f.hostID)
+	lease, err := ReadLiveLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
 		return access.ExplainRequestError("read the fence", err)
 	}
@@ -179,7 +175,7 @@ func (f *Fence) AcquireLease(ctx context.Context, confirmed string) error {
 		}
 	}
 	if restored {
-		if err := f.recordMemberRestore(ctx, epoch.LeaseEpoch(lease)); err != nil {
+		if err := f.recordMemberRestore(ctx, LeaseEpoch(lease)); err != nil {
 			return err
 		}
 	}
@@ -239,9 +235,9 @@ func (f *Fence) takeOverLease(ctx context.Context, lease, record *coordinationv1
 	if err != nil {
 		return err
 	}
-	there := epoch.LeaseEpoch(lease)
-	in := epoch.ReadRecordedEpochs(record)
-	suspended := epoch.EpochDisagreement(there, in, confirmed)
+	there := LeaseEpoch(lease)
+	in := ReadRecordedEpochs(record)
+	suspended := EpochDisagreement(there, in, confirmed)
 	target := there
 	if suspended == nil {
 		f.mu.Lock()
@@ -258,8 +254,8 @@ func (f *Fence) takeOverLease(ctx context.Context, lease, record *coordinationv1
 // writeEpoch sets the Lease and the record to an epoch. It does not record an epoch that the record
 // already contains, or one that is evidence of a restore.
 func (f *Fence) writeEpoch(ctx context.Context, lease, record *coordinationv1.Lease, target int64, suspended *access.ConnectionProblem) error {
-	there := epoch.LeaseEpoch(lease)
-	records := suspended == nil && target != epoch.LeaseEpoch(record)
+	there := LeaseEpoch(lease)
+	records := suspended == nil && target != LeaseEpoch(record)
 	var err error
 	if records {
 		// Record the member's epoch as well, so that the two agree even if the write to the member
@@ -292,7 +288,7 @@ func (f *Fence) recordEpoch(ctx context.Context, record *coordinationv1.Lease, a
 	f.mu.Lock()
 	f.lowestRecordedEpoch = min(f.lowestRecordedEpoch, at)
 	f.mu.Unlock()
-	record, err := f.writeLease(ctx, f.host, hostrecord.HostRecordName(f.clusterID), record, at, next)
+	record, err := f.writeLease(ctx, f.host, HostRecordName(f.clusterID), record, at, next)
 	if err == nil {
 		f.mu.Lock()
 		f.lowestRecordedEpoch = at
@@ -339,16 +335,16 @@ func (f *Fence) ReleaseLease(ctx context.Context) error {
 // it for another registration of the same cluster.
 func (f *Fence) releaseRenewedLease(ctx context.Context, lease *coordinationv1.Lease) error {
 	known := f.lastWrittenLease()
-	now, err := hostrecord.ReadLiveLease(ctx, f.member, f.namespace, f.hostID)
+	now, err := ReadLiveLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil || now == nil {
 		return err
 	}
 	if leaseWentBack(now, known) {
-		return f.recordMemberRestore(ctx, epoch.LeaseEpoch(now))
+		return f.recordMemberRestore(ctx, LeaseEpoch(now))
 	}
 	renewed := now.UID == lease.UID && ptr.Deref(now.Spec.HolderIdentity, "") == f.identity &&
 		now.Spec.AcquireTime.Equal(lease.Spec.AcquireTime) &&
-		epoch.LeaseEpoch(now) == epoch.LeaseEpoch(lease)
+		LeaseEpoch(now) == LeaseEpoch(lease)
 	if !renewed {
 		return nil
 	}

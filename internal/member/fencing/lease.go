@@ -14,9 +14,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/access"
-	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
-	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
 
 const fenceFieldOwner = client.FieldOwner("xylem-fence")
@@ -36,7 +33,7 @@ func (f *Fence) writeLease(ctx context.Context, to client.Client, name string, w
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}
 	}
-	epoch.SetLeaseEpochs(lease, at, next)
+	SetLeaseEpochs(lease, at, next)
 	f.annotateRestoreTimes(lease)
 	now := f.nextRenewalTime(f.clock.Now())
 	lease.Spec.HolderIdentity = &f.identity
@@ -80,17 +77,17 @@ func (f *Fence) ensureNamespace(ctx context.Context) error {
 // than this process has seen before, because this means that the host was restored while this
 // process ran.
 func (f *Fence) readHostRecord(ctx context.Context) (*coordinationv1.Lease, error) {
-	record, err := hostrecord.ReadLiveLease(ctx, f.host, f.namespace, hostrecord.HostRecordName(f.clusterID))
+	record, err := ReadLiveLease(ctx, f.host, f.namespace, HostRecordName(f.clusterID))
 	if err != nil {
 		return nil, fmt.Errorf("read the host's record of the fence: %w", err)
 	}
-	here := epoch.LeaseEpoch(record)
+	here := LeaseEpoch(record)
 	f.mu.Lock()
 	before := f.lowestRecordedEpoch
 	f.lowestRecordedEpoch = max(before, here)
 	f.mu.Unlock()
 	if here < before {
-		err := fmt.Errorf("%w: the host's record of cluster %s is at epoch %d, but was at %d before", hostrevision.ErrHostRestored, f.clusterID, here, before)
+		err := fmt.Errorf("%w: the host's record of cluster %s is at epoch %d, but was at %d before", ErrHostRestored, f.clusterID, here, before)
 		f.revision.RecordRestore(err)
 		return nil, err
 	}

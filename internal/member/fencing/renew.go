@@ -14,8 +14,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member/access"
-	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
 // RenewLease renews the fence, which also probes the member. If another client changed the Lease, the
@@ -49,7 +47,7 @@ func (f *Fence) RenewLease(ctx context.Context) error {
 	}
 	if restored {
 		f.StopWrites()
-		if err := f.recordMemberRestore(ctx, epoch.LeaseEpoch(renewed)); err != nil {
+		if err := f.recordMemberRestore(ctx, LeaseEpoch(renewed)); err != nil {
 			return err
 		}
 		return access.ConnectionProblemf(v1alpha1.ReasonMemberRestored, "the member's revision is lower than that of objects that this manager has received: the member was restored. Xylem reconnects, and then reports what to confirm")
@@ -130,7 +128,7 @@ func (f *Fence) AdvanceEpoch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	target, p := epoch.FollowingEpoch(epoch.LeaseEpoch(lease), record)
+	target, p := FollowingEpoch(LeaseEpoch(lease), record)
 	if p != nil {
 		f.StopWrites()
 		return p
@@ -150,7 +148,7 @@ func (f *Fence) TakeFinalEpoch(ctx context.Context) error {
 	if err := f.revision.CheckHostCurrent(ctx); err != nil {
 		return err
 	}
-	record, err := hostrecord.ReadLiveLease(ctx, f.host, f.namespace, hostrecord.HostRecordName(f.clusterID))
+	record, err := ReadLiveLease(ctx, f.host, f.namespace, HostRecordName(f.clusterID))
 	if err != nil || record == nil {
 		return err
 	}
@@ -161,7 +159,7 @@ func (f *Fence) TakeFinalEpoch(ctx context.Context) error {
 	f.mu.Lock()
 	f.lease, f.lastWritten = lease, lease
 	f.mu.Unlock()
-	target, p := epoch.FollowingEpoch(epoch.LeaseEpoch(lease), record)
+	target, p := FollowingEpoch(LeaseEpoch(lease), record)
 	if p != nil {
 		return nil
 	}
@@ -175,7 +173,7 @@ func (f *Fence) rereadLease(ctx context.Context) (*coordinationv1.Lease, error) 
 	_, now, err := f.readHeldLease(ctx)
 	if p := access.AsConnectionProblem(err); p != nil && p.Reason == v1alpha1.ReasonMemberRestored {
 		f.StopWrites()
-		if err := f.recordMemberRestore(ctx, epoch.LeaseEpoch(now)); err != nil {
+		if err := f.recordMemberRestore(ctx, LeaseEpoch(now)); err != nil {
 			return nil, err
 		}
 	}
@@ -197,7 +195,7 @@ func (f *Fence) readHeldLease(ctx context.Context) (held, now *coordinationv1.Le
 	if held == nil {
 		return nil, nil, fmt.Errorf("read the fence: %w", guarded.ErrFenced)
 	}
-	now, err = hostrecord.ReadLiveLease(ctx, f.member, f.namespace, f.hostID)
+	now, err = ReadLiveLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
 		return nil, nil, access.ExplainRequestError("read the fence", err)
 	}
@@ -220,14 +218,14 @@ func (f *Fence) readHeldLease(ctx context.Context) (held, now *coordinationv1.Le
 func (f *Fence) isOwnLease(lease, held *coordinationv1.Lease) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	at, before := epoch.LeaseEpoch(lease), epoch.LeaseEpoch(held)
+	at, before := LeaseEpoch(lease), LeaseEpoch(held)
 	return ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && before <= at && at <= max(before, f.lastSentEpoch)
 }
 
 // leaseWentBack reports whether the Lease is older than a write that the member had acknowledged to this
 // process before the Lease was read.
 func leaseWentBack(lease, known *coordinationv1.Lease) bool {
-	return lease != nil && known != nil && epoch.IsOlderLease(lease, known)
+	return lease != nil && known != nil && IsOlderLease(lease, known)
 }
 
 // CheckMemberCurrent returns nil if a live read of the member, started after the call, shows that it
@@ -243,11 +241,11 @@ func (f *Fence) checkMemberCurrentLive(ctx context.Context) error {
 	f.mu.RLock()
 	known, reader := f.lastWritten, f.member
 	f.mu.RUnlock()
-	lease, err := hostrecord.ReadLiveLease(ctx, reader, f.namespace, f.hostID)
+	lease, err := ReadLiveLease(ctx, reader, f.namespace, f.hostID)
 	if err != nil {
 		return fmt.Errorf("prove that the member was not restored: %w", err)
 	}
-	if lease == nil || known == nil || epoch.IsOlderLease(lease, known) {
+	if lease == nil || known == nil || IsOlderLease(lease, known) {
 		return fmt.Errorf("%w: the member's Lease lacks the last renewal, so the member may have been restored", guarded.ErrFenced)
 	}
 	restored, err := f.memberLacksRevisions(ctx, f.revisionsSinceRenewal())
@@ -267,7 +265,7 @@ func (f *Fence) recordMemberRestore(ctx context.Context, there int64) error {
 	if err != nil {
 		return err
 	}
-	ahead, p := epoch.FollowingEpoch(there, record)
+	ahead, p := FollowingEpoch(there, record)
 	if p != nil {
 		return nil
 	}

@@ -9,9 +9,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
-	"github.com/xylem-io/xylem/internal/member/restores"
 )
 
 // annotationUnconfirmed is set on the host's record. It contains the confirmation that an admin
@@ -27,7 +24,7 @@ const annotationHostRevision = v1alpha1.Prefix + "host-revision"
 const dateHeaderPrecision = time.Second
 
 // DetectedRestores returns the restores that the fence has detected, confirmed or not.
-func (f *Fence) DetectedRestores() restores.RestoreTimes {
+func (f *Fence) DetectedRestores() RestoreTimes {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	detected := f.restoreTimes
@@ -38,13 +35,13 @@ func (f *Fence) DetectedRestores() restores.RestoreTimes {
 // recordRestoreTimes reads when the clusters were restored. If the epochs show a restore that is not recorded
 // yet, it records the time. It returns the resulting record.
 func (f *Fence) recordRestoreTimes(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	there := epoch.LeaseEpoch(lease)
-	in := epoch.ReadRecordedEpochs(record)
+	there := LeaseEpoch(lease)
+	in := ReadRecordedEpochs(record)
 	detected, unconfirmed := recordedRestores(lease, record), ""
-	found := epoch.EpochDisagreement(there, in, "")
+	found := EpochDisagreement(there, in, "")
 	fresh := false
 	if found != nil {
-		unconfirmed = epoch.RestoreConfirmation(in.Current, there)
+		unconfirmed = RestoreConfirmation(in.Current, there)
 		fresh = record == nil || record.Annotations[annotationUnconfirmed] != unconfirmed
 	}
 	switch {
@@ -62,7 +59,7 @@ func (f *Fence) recordRestoreTimes(ctx context.Context, lease, record *coordinat
 	if !fresh {
 		return record, nil
 	}
-	record, err := f.writeLease(ctx, f.host, hostrecord.HostRecordName(f.clusterID), record, in.Current, in.LastIntended)
+	record, err := f.writeLease(ctx, f.host, HostRecordName(f.clusterID), record, in.Current, in.LastIntended)
 	if err != nil {
 		return nil, fmt.Errorf("record the restore in the host: %w", err)
 	}
@@ -72,8 +69,8 @@ func (f *Fence) recordRestoreTimes(ctx context.Context, lease, record *coordinat
 // recordedRestores returns the recorded restores. The member's Lease contains the time of the member's
 // restore even after a restore of the host. If another restore of the host removes the time of the
 // last one from the host's record, the fence detects the new restore.
-func recordedRestores(lease, record *coordinationv1.Lease) restores.RestoreTimes {
-	return restores.RestoreTimes{Host: HostRestoreTime(record), Member: restores.LaterTime(annotatedTime(record, v1alpha1.AnnotationRestored), annotatedTime(lease, v1alpha1.AnnotationRestored))}
+func recordedRestores(lease, record *coordinationv1.Lease) RestoreTimes {
+	return RestoreTimes{Host: HostRestoreTime(record), Member: LaterTime(annotatedTime(record, v1alpha1.AnnotationRestored), annotatedTime(lease, v1alpha1.AnnotationRestored))}
 }
 
 // HostRestoreTime returns when the host was last restored, according to its record of a member, or the
@@ -93,7 +90,7 @@ func (f *Fence) annotateRestoreTimes(lease *coordinationv1.Lease) {
 		}
 	}
 	set(v1alpha1.AnnotationRestored, formatRestoreTime(f.restoreTimes.Member))
-	if lease.Name == hostrecord.HostRecordName(f.clusterID) {
+	if lease.Name == HostRecordName(f.clusterID) {
 		set(v1alpha1.AnnotationHostRestored, formatRestoreTime(f.restoreTimes.Host))
 		set(annotationUnconfirmed, f.unconfirmedRestore)
 		return
@@ -123,14 +120,14 @@ func (f *Fence) lowerRecordedEpoch(ctx context.Context, lease, record *coordinat
 	if err != nil || seen <= highest {
 		return record, nil
 	}
-	return f.recordEpochBehind(ctx, epoch.LeaseEpoch(lease), record)
+	return f.recordEpochBehind(ctx, LeaseEpoch(lease), record)
 }
 
 // recordEpochBehind records in the host an epoch lower than the member's, unless the two disagree
 // already. It returns the resulting record.
 func (f *Fence) recordEpochBehind(ctx context.Context, there int64, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	in := epoch.ReadRecordedEpochs(record)
-	if there == 0 || epoch.EpochDisagreement(there, in, "") != nil {
+	in := ReadRecordedEpochs(record)
+	if there == 0 || EpochDisagreement(there, in, "") != nil {
 		return record, nil
 	}
 	behind := min(in.Current, there-1)
@@ -148,11 +145,11 @@ func (f *Fence) RecordHostRestore(ctx context.Context) error {
 	if known == nil || f.SuspensionProblem() != nil {
 		return nil
 	}
-	record, err := hostrecord.ReadLiveLease(ctx, f.host, f.namespace, hostrecord.HostRecordName(f.clusterID))
+	record, err := ReadLiveLease(ctx, f.host, f.namespace, HostRecordName(f.clusterID))
 	if err != nil {
 		return fmt.Errorf("read the host's record of the fence: %w", err)
 	}
-	_, err = f.recordEpochBehind(ctx, epoch.LeaseEpoch(known), record)
+	_, err = f.recordEpochBehind(ctx, LeaseEpoch(known), record)
 	return err
 }
 

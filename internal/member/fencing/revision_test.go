@@ -20,8 +20,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
-	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
 
 // etcd responds to lists with the given revisions in order, and repeats the last one.
@@ -72,12 +70,12 @@ func TestHostRevision(t *testing.T) {
 		"a revision that is not a number":                       {[]string{"7", "x", "7"}, false, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := hostrevision.NewRevisionMonitor(&etcd{revisions: tc.revisions}, time.Second)
+			h := NewRevisionMonitor(&etcd{revisions: tc.revisions}, time.Second)
 			for range tc.revisions {
 				_ = h.CheckRevision(t.Context())
 			}
 			for what, err := range map[string]error{"Check": h.CheckRevision(t.Context()), "Restored": h.RestoreError()} {
-				if errors.Is(err, hostrevision.ErrHostRestored) != tc.restored {
+				if errors.Is(err, ErrHostRestored) != tc.restored {
 					t.Errorf("%s returned %v, want ErrRestored: %t", what, err, tc.restored)
 				}
 			}
@@ -90,30 +88,30 @@ func TestHostRevision(t *testing.T) {
 		})
 	}
 	t.Run("evidence other than the revision", func(t *testing.T) {
-		h := hostrevision.NewRevisionMonitor(&etcd{revisions: []string{"7"}}, time.Hour)
+		h := NewRevisionMonitor(&etcd{revisions: []string{"7"}}, time.Hour)
 		h.RecordRestore(errors.New("the Lease's revision decreased"))
-		if err := h.Start(t.Context()); !errors.Is(err, hostrevision.ErrHostRestored) || !strings.Contains(err.Error(), "Lease") {
+		if err := h.Start(t.Context()); !errors.Is(err, ErrHostRestored) || !strings.Contains(err.Error(), "Lease") {
 			t.Errorf("Start returned %v, want ErrRestored and the evidence", err)
 		}
 		f := NewFence(FenceOptions{Duration: lasts, Revision: h})
-		if err := f.CheckFenceHeld(); !errors.Is(err, guarded.ErrFenced) || !errors.Is(err, hostrevision.ErrHostRestored) {
+		if err := f.CheckFenceHeld(); !errors.Is(err, guarded.ErrFenced) || !errors.Is(err, ErrHostRestored) {
 			t.Errorf("Held returned %v, want ErrFenced and ErrRestored", err)
 		}
 	})
 	t.Run("the revision of a cached object", func(t *testing.T) {
-		h := hostrevision.NewRevisionMonitor(&etcd{revisions: []string{"7"}}, time.Hour)
+		h := NewRevisionMonitor(&etcd{revisions: []string{"7"}}, time.Hour)
 		seen := h.WrapTransform(func(obj any) (any, error) { return obj, nil })
 		for _, version := range []string{"6", "9", "8", ""} {
 			if _, err := seen(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := h.CheckRevision(t.Context()); !errors.Is(err, hostrevision.ErrHostRestored) {
+		if err := h.CheckRevision(t.Context()); !errors.Is(err, ErrHostRestored) {
 			t.Errorf("Check with a host older than a cached object returned %v, want ErrRestored", err)
 		}
 	})
 	t.Run("a nil Monitor", func(t *testing.T) {
-		var h *hostrevision.RevisionMonitor
+		var h *RevisionMonitor
 		h.RecordRestore(errors.New("no"))
 		if h.CheckRevision(t.Context()) != nil || h.RestoreError() != nil || h.HighestRevision() != 0 {
 			t.Error("a nil Monitor returned an error or a revision")
@@ -126,7 +124,7 @@ func TestHostRevision(t *testing.T) {
 func TestHostRevisionIsShared(t *testing.T) {
 	const callers = 50
 	host := &etcd{revisions: []string{"7"}, hold: make(chan struct{}), began: make(chan struct{}, callers+1)}
-	h := hostrevision.NewRevisionMonitor(host, time.Hour)
+	h := NewRevisionMonitor(host, time.Hour)
 	var done sync.WaitGroup
 	var failures atomic.Int64
 	for range callers {
@@ -157,7 +155,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 func TestHostRevisionOfCaches(t *testing.T) {
 	host := &etcd{revisions: []string{"7"}}
-	h := hostrevision.NewRevisionMonitor(host, time.Hour)
+	h := NewRevisionMonitor(host, time.Hour)
 	revision := 7
 	through := h.WrapTransport(roundTrip(func(*http.Request) (*http.Response, error) {
 		host.mu.Lock()
@@ -180,7 +178,7 @@ func TestHostRevisionOfCaches(t *testing.T) {
 		t.Errorf("a watch of a host that was not restored returned %v", err)
 	}
 	revision = 5
-	if err := send(); !errors.Is(err, hostrevision.ErrHostRestored) {
+	if err := send(); !errors.Is(err, ErrHostRestored) {
 		t.Errorf("the cache received the watch of a restored host: %v", err)
 	}
 }
@@ -197,7 +195,7 @@ func (l *heldLease) Get(ctx context.Context, _ client.ObjectKey, into client.Obj
 	select {
 	case at := <-l.release:
 		into.SetAnnotations(map[string]string{})
-		epoch.SetLeaseEpochs(into.(*coordinationv1.Lease), at, 0) //nolint:forcetypeassert // the fence reads nothing else
+		SetLeaseEpochs(into.(*coordinationv1.Lease), at, 0) //nolint:forcetypeassert // the fence reads nothing else
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -209,7 +207,7 @@ func (l *heldLease) Get(ctx context.Context, _ client.ObjectKey, into client.Obj
 func TestMemberCurrentIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		member, known := &heldLease{release: make(chan int64)}, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
-		epoch.SetLeaseEpochs(known, 7, 0)
+		SetLeaseEpochs(known, 7, 0)
 		f := &Fence{member: member, lastWritten: known}
 		errs := make([]error, 4)
 		ask := func(ctx context.Context, i int) {

@@ -27,7 +27,6 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/reduced"
 	"github.com/xylem-io/xylem/internal/timeline"
 )
@@ -317,7 +316,7 @@ func reduceNode(obj any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
 		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{
-			Capacity: sanitize.ResourceAmounts(node.Status.Capacity), Allocatable: sanitize.ResourceAmounts(node.Status.Allocatable), Conditions: ready,
+			Capacity: mirror.ResourceAmounts(node.Status.Capacity), Allocatable: mirror.ResourceAmounts(node.Status.Allocatable), Conditions: ready,
 			NodeInfo: corev1.NodeSystemInfo{Architecture: validLabelValue(node.Status.NodeInfo.Architecture), OperatingSystem: validLabelValue(node.Status.NodeInfo.OperatingSystem)},
 		},
 	}, nil

@@ -53,7 +53,7 @@ type decisionNode struct {
 	name     string
 	decision Decision
 	reason   string
-	nested    DecisionTree
+	nested   DecisionTree
 }
 
 // CompileDecisions converts the table's decisions into a Shape.

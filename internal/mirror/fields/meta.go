@@ -12,8 +12,8 @@ import (
 
 // MetaTable decides on the metadata of every leaf object.
 var MetaTable = Table{
-	Title:  "metadata of leaf objects (host to member)",
-	PathPrefix:   "metadata",
+	Title:      "metadata of leaf objects (host to member)",
+	PathPrefix: "metadata",
 	StructType: reflect.TypeFor[metav1.ObjectMeta](),
 	Fields: []Field{
 		{"name", Keep, "Xylem finds the leaf by its root's name"},

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/xylem-io/xylem/internal/quantity"
+	"github.com/xylem-io/xylem/internal/weigh"
 )
 
 // QuantitiesOutOfRange returns a line for each resource quantity, in the struct that p points to, that package
@@ -37,7 +37,7 @@ func collectOutOfRange(v reflect.Value, at string, found *[]string) {
 		}
 	case reflect.Struct:
 		if q, is := v.Interface().(resource.Quantity); is {
-			if !quantity.IsInRange(q) || quantity.CheckText(q.String()) != nil {
+			if !weigh.IsInRange(q) || weigh.CheckText(q.String()) != nil {
 				*found = append(*found, at+": the quantity is out of range")
 			}
 			return

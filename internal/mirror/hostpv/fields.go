@@ -12,8 +12,8 @@ const keptAsAttributes = "the driver and the handle are kept in the host volume'
 
 // VolumeFieldTable lists the decision on every field of a leaf volume's spec.
 var VolumeFieldTable = fields.Table{
-	Title:  "PersistentVolume spec (member to host)",
-	PathPrefix:   "spec",
+	Title:      "PersistentVolume spec (member to host)",
+	PathPrefix: "spec",
 	StructType: reflect.TypeFor[corev1.PersistentVolumeSpec](),
 	Fields: []fields.Field{
 		{Path: "capacity", Decision: fields.Translate, Why: "the size of the volume; changes are copied"},

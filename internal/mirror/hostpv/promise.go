@@ -13,10 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
 const (
@@ -32,7 +29,7 @@ func IsPromiseName(volume string) bool { return strings.HasPrefix(volume, promis
 
 // IsPromiseClass reports whether a class is in promise mode.
 func IsPromiseClass(class *storagev1.StorageClass) bool {
-	c, err := hostclass.ReadClassParameters(class)
+	c, err := ReadClassParameters(class)
 	return err == nil && c.Provisioning == v1alpha1.ProvisioningPromise
 }
 
@@ -48,7 +45,7 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.Storag
 	case claim.Spec.Selector != nil:
 		return refuse(v1alpha1.ReasonSelectorUnsupported, "the claim has a selector, which can only select existing volumes. Delete the claim and create it again without spec.selector")
 	}
-	switch source, has := datasource.DataSourceOf(claim); {
+	switch source, has := mirror.DataSourceOf(claim); {
 	case !has:
 	case !source.IsInOneMember():
 		return refuse(v1alpha1.ReasonDataSourceUnsupported, "the data source of the claim is %s, which may be in any member. Use a StorageClass without promises", source)
@@ -100,7 +97,7 @@ func NewPromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.Storage
 				APIVersion: "v1", Kind: "PersistentVolumeClaim",
 				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
 			},
-			PersistentVolumeReclaimPolicy: hostclass.ClassReclaimPolicy(class),
+			PersistentVolumeReclaimPolicy: ClassReclaimPolicy(class),
 			StorageClassName:              class.Name,
 			VolumeAttributesClassName:     fields.ClonePointer(claim.Spec.VolumeAttributesClassName),
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
@@ -110,11 +107,11 @@ func NewPromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.Storage
 			}},
 		},
 	}
-	switch record, recorded := datasource.DataSourceRecordOf(claim); {
+	switch record, recorded := mirror.DataSourceRecordOf(claim); {
 	case ReleasesWhenUnused(pv):
-		pv.Spec.NodeAffinity = affinity.NodeAffinityToLabel(v1alpha1.LabelVirtualNode, "true")
+		pv.Spec.NodeAffinity = mirror.NodeAffinityToLabel(v1alpha1.LabelVirtualNode, "true")
 	case recorded:
-		pv.Spec.NodeAffinity = affinity.NodeAffinityToMember(record.ClusterID)
+		pv.Spec.NodeAffinity = mirror.NodeAffinityToMember(record.ClusterID)
 	}
 	return pv
 }
@@ -238,7 +235,7 @@ func FulfillPromise(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.Persist
 		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
 	if !ReleasesWhenUnused(pv) {
-		after.Spec.NodeAffinity = affinity.NodeAffinityToMember(m.ClusterID)
+		after.Spec.NodeAffinity = mirror.NodeAffinityToMember(m.ClusterID)
 	}
 	return after
 }
@@ -300,9 +297,9 @@ func IsPromiseReleasedFrom(pv *corev1.PersistentVolume, clusterID string) bool {
 func leafOfPromise(pv *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
 	pinned := func() bool {
 		if ReleasesWhenUnused(pv) {
-			return affinity.IsNodeAffinityToLabel(pv.Spec.NodeAffinity, v1alpha1.LabelVirtualNode, "true")
+			return mirror.IsNodeAffinityToLabel(pv.Spec.NodeAffinity, v1alpha1.LabelVirtualNode, "true")
 		}
-		return affinity.IsNodeAffinityToMember(pv.Spec.NodeAffinity, clusterID)
+		return mirror.IsNodeAffinityToMember(pv.Spec.NodeAffinity, clusterID)
 	}
 	clusterID, leafName, ok = strings.Cut(pv.Annotations[v1alpha1.AnnotationVolume], "/")
 	leafUID = types.UID(pv.Annotations[v1alpha1.AttributeLeafUID])

@@ -13,8 +13,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
 
@@ -74,7 +72,7 @@ func TestPromiseFor(t *testing.T) {
 		t.Errorf("the class has policy Retain, but the promise has %s", got)
 	}
 	held := NewPromiseFor(promisee, whenUnused()).Spec.NodeAffinity
-	if !affinity.IsNodeAffinityToLabel(held, v1alpha1.LabelVirtualNode, "true") {
+	if !mirror.IsNodeAffinityToLabel(held, v1alpha1.LabelVirtualNode, "true") {
 		t.Errorf("node affinity is %v, want affinity to all virtual nodes", held)
 	}
 }
@@ -90,7 +88,7 @@ func TestPromiseWithSource(t *testing.T) {
 	ofClaim(claim)
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1alpha1.AnnotationSource, promiseMember.ClusterID+"/golden-uid")
 	promise := NewPromiseFor(claim, promisor)
-	if !affinity.IsNodeAffinityToMember(promise.Spec.NodeAffinity, promiseMember.ClusterID) || !IsUnassignedPromise(promise) {
+	if !mirror.IsNodeAffinityToMember(promise.Spec.NodeAffinity, promiseMember.ClusterID) || !IsUnassignedPromise(promise) {
 		t.Errorf("node affinity is %v, unused %t; want affinity to the source's member, and unused", promise.Spec.NodeAffinity, IsUnassignedPromise(promise))
 	}
 	if held := NewPromiseFor(promisee, promisor).Spec.NodeAffinity; held != nil {
@@ -166,7 +164,7 @@ func TestLifeOfAPromise(t *testing.T) {
 			if full.Annotations[v1alpha1.AttributeDriver] != "disk.example.com" || full.Annotations[v1alpha1.AttributeHandle] != "d-1" {
 				t.Errorf("the leaf's driver or handle is not recorded: %v", full.Annotations)
 			}
-			if pinned := affinity.IsNodeAffinityToMember(full.Spec.NodeAffinity, "id38"); pinned == ReleasesWhenUnused(full) {
+			if pinned := mirror.IsNodeAffinityToMember(full.Spec.NodeAffinity, "id38"); pinned == ReleasesWhenUnused(full) {
 				t.Errorf("the node affinity selects the member: %t, want %t", pinned, !pinned)
 			}
 			if diff := cmp.Diff(made.Spec.PersistentVolumeSource, full.Spec.PersistentVolumeSource); diff != "" {
@@ -271,7 +269,7 @@ func TestPromiseTampered(t *testing.T) {
 		"no volume":                        func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationVolume) },
 		"no cluster":                       func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "pv-1" },
 		"no node affinity":                 func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil },
-		"node affinity to another member":  func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinity.NodeAffinityToMember("id39") },
+		"node affinity to another member":  func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = mirror.NodeAffinityToMember("id39") },
 		"an invalid PV name":               func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "id38/a/b" },
 		"not marked as mock":               func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationMockPV) },
 		"a mock that Xylem did not create": func(pv *corev1.PersistentVolume) { delete(pv.Annotations, annotationProvisionedBy) },
@@ -291,11 +289,11 @@ func TestPromiseTampered(t *testing.T) {
 
 func TestPromiseClass(t *testing.T) {
 	pv := NewPromiseFor(promisee, whenUnused())
-	class, err := hostclass.ReadClassParameters(ClassOfPromise(pv))
+	class, err := ReadClassParameters(ClassOfPromise(pv))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if class.Release != v1alpha1.ReleaseWhenUnused || class.ReleaseGrace != hostclass.DefaultReleaseGrace ||
+	if class.Release != v1alpha1.ReleaseWhenUnused || class.ReleaseGrace != DefaultReleaseGrace ||
 		ClassOfPromise(pv).Parameters[v1alpha1.ParameterMemberClass] != "gp3" || !IsPromiseClass(ClassOfPromise(pv)) {
 		t.Errorf("the promise's class is %+v, want the one that it was created with", class)
 	}

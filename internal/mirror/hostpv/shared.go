@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // sharedAttributesLimit is the maximum size in bytes of a shared volume's CSI attributes.
@@ -51,7 +51,7 @@ func ShareVolume(host, leaf *corev1.PersistentVolume, backend string) bool {
 	// The terms are alternatives, so the volume's own member stays reachable even if its
 	// registration no longer names the backend.
 	terms := &host.Spec.NodeAffinity.Required.NodeSelectorTerms
-	*terms = append(*terms, affinity.NodeSelectorTermForLabel(v1alpha1.LabelBackendPrefix+backend, ""))
+	*terms = append(*terms, mirror.NodeSelectorTermForLabel(v1alpha1.LabelBackendPrefix+backend, ""))
 	return true
 }
 
@@ -65,12 +65,12 @@ func BackendOfVolume(host *corev1.PersistentVolume) string {
 	}
 	own, shared := a.Required.NodeSelectorTerms[0], a.Required.NodeSelectorTerms[1]
 	cluster, _, _ := strings.Cut(csi.VolumeHandle, "/")
-	if len(shared.MatchExpressions) != 1 || !affinity.IsNodeSelectorTermForLabel(own, v1alpha1.LabelClusterID, cluster) {
+	if len(shared.MatchExpressions) != 1 || !mirror.IsNodeSelectorTermForLabel(own, v1alpha1.LabelClusterID, cluster) {
 		return ""
 	}
 	label := shared.MatchExpressions[0].Key
 	backend, found := strings.CutPrefix(label, v1alpha1.LabelBackendPrefix)
-	if !found || !affinity.IsNodeSelectorTermForLabel(shared, label, "") {
+	if !found || !mirror.IsNodeSelectorTermForLabel(shared, label, "") {
 		return ""
 	}
 	return backend

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
 
@@ -110,15 +110,17 @@ func TestEditedSharedVolume(t *testing.T) {
 		"only the member":  {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms = s.NodeSelectorTerms[:1] }), true},
 		"only the backend": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms = s.NodeSelectorTerms[1:] }), false},
 		"a third term": {terms(func(s *corev1.NodeSelector) {
-			s.NodeSelectorTerms = append(s.NodeSelectorTerms, affinity.NodeSelectorTermForLabel("zone", "a"))
+			s.NodeSelectorTerms = append(s.NodeSelectorTerms, mirror.NodeSelectorTermForLabel("zone", "a"))
 		}), false},
-		"another member": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[0] = affinity.NodeSelectorTermForLabel(v1alpha1.LabelClusterID, "other") }), false},
+		"another member": {terms(func(s *corev1.NodeSelector) {
+			s.NodeSelectorTerms[0] = mirror.NodeSelectorTermForLabel(v1alpha1.LabelClusterID, "other")
+		}), false},
 		"the wrong order": {terms(func(s *corev1.NodeSelector) {
 			s.NodeSelectorTerms[0], s.NodeSelectorTerms[1] = s.NodeSelectorTerms[1], s.NodeSelectorTerms[0]
 		}), false},
-		"another label": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[1] = affinity.NodeSelectorTermForLabel("zone", "") }), false},
+		"another label": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[1] = mirror.NodeSelectorTermForLabel("zone", "") }), false},
 		"a label's value": {terms(func(s *corev1.NodeSelector) {
-			s.NodeSelectorTerms[1] = affinity.NodeSelectorTermForLabel(v1alpha1.LabelBackendPrefix+"filer", "x")
+			s.NodeSelectorTerms[1] = mirror.NodeSelectorTermForLabel(v1alpha1.LabelBackendPrefix+"filer", "x")
 		}), false},
 		"another operator": {terms(func(s *corev1.NodeSelector) {
 			s.NodeSelectorTerms[1].MatchExpressions[0].Operator = corev1.NodeSelectorOpNotIn

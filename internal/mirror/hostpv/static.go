@@ -9,7 +9,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
@@ -23,7 +22,7 @@ func RequestedImport(host *corev1.PersistentVolume) (clusterID, leafName string,
 		return "", "", false
 	}
 	clusterID, leafName, ok = strings.Cut(csi.VolumeHandle, "/")
-	if !ok || clusterID == "" || len(validation.IsDNS1123Subdomain(leafName)) > 0 || !affinity.IsNodeAffinityToMember(host.Spec.NodeAffinity, clusterID) {
+	if !ok || clusterID == "" || len(validation.IsDNS1123Subdomain(leafName)) > 0 || !mirror.IsNodeAffinityToMember(host.Spec.NodeAffinity, clusterID) {
 		return "", "", false
 	}
 	return clusterID, leafName, true

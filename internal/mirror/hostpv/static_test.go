@@ -9,7 +9,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
 )
 
 // static returns a host PV as an admin creates it.
@@ -19,7 +18,7 @@ func static(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 			Driver: v1alpha1.ProvisionerName, VolumeHandle: "id38/disk-7",
 		}},
-		NodeAffinity: affinity.NodeAffinityToMember("id38"),
+		NodeAffinity: mirror.NodeAffinityToMember("id38"),
 	}}
 	for _, f := range change {
 		f(pv)
@@ -37,7 +36,7 @@ func TestImportOf(t *testing.T) {
 		"another driver":                 {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" }), false},
 		"no CSI driver":                  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil }), false},
 		"no nodeAffinity":                {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }), false},
-		"nodeAffinity to another member": {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinity.NodeAffinityToMember("id39") }), false},
+		"nodeAffinity to another member": {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = mirror.NodeAffinityToMember("id39") }), false},
 		"a handle without a cluster ID":  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "disk-7" }), false},
 		"a handle with an invalid name":  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "id38/a/b" }), false},
 		"recorded":                       {RecordImport(static(), staticLeaf(), mirror.Member{Registration: "cluster38", ClusterID: "id38"}), false},

@@ -16,12 +16,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
-	"github.com/xylem-io/xylem/internal/mirror/volumesource"
-	"github.com/xylem-io/xylem/internal/quantity"
+	"github.com/xylem-io/xylem/internal/weigh"
 )
 
 // annotationProvisionedBy is the annotation with the name of the volume's provisioner. The host's
@@ -36,7 +32,7 @@ func TranslateVolume(leaf *corev1.PersistentVolume, root *corev1.PersistentVolum
 ) *corev1.PersistentVolume {
 	spec := *leaf.Spec.DeepCopy()
 	fields.ApplyDecisions(volumeDecisions, &spec, VolumeFieldTable.PathPrefix)
-	sanitize.MemberValue(&spec)
+	mirror.MemberValue(&spec)
 	spec.Capacity = storageCapacityOf(leaf)
 	spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: hostVolumeSource(leaf, spec.CSI, m)}
 	spec.ClaimRef = &corev1.ObjectReference{
@@ -47,9 +43,9 @@ func TranslateVolume(leaf *corev1.PersistentVolume, root *corev1.PersistentVolum
 		UID:        root.UID,
 	}
 	spec.PersistentVolumeReclaimPolicy = policy
-	spec.StorageClassName = hostclass.ClassNameOf(root)
+	spec.StorageClassName = ClassNameOf(root)
 	spec.VolumeAttributesClassName = fields.ClonePointer(root.Spec.VolumeAttributesClassName)
-	spec.NodeAffinity = affinity.NodeAffinityToMember(m.ClusterID)
+	spec.NodeAffinity = mirror.NodeAffinityToMember(m.ClusterID)
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: leaf.Name,
@@ -80,9 +76,9 @@ func hostVolumeSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVo
 // recordLeafSource records the leaf PV's driver and handle in the attributes of a host PV or, if its source
 // is already immutable, in its annotations.
 func recordLeafSource(in map[string]string, leaf *corev1.PersistentVolume) {
-	driver, handle := volumesource.VolumeSourceOf(leaf)
+	driver, handle := mirror.VolumeSourceOf(leaf)
 	for key, value := range map[string]string{v1alpha1.AttributeDriver: driver, v1alpha1.AttributeHandle: handle} {
-		if plain := sanitize.PlainText(value, attributeLimit); plain != "" {
+		if plain := mirror.PlainText(value, attributeLimit); plain != "" {
 			in[key] = plain
 		}
 	}
@@ -148,7 +144,7 @@ const attributeLimit = 1024
 // other resources.
 func storageCapacityOf(leaf *corev1.PersistentVolume) corev1.ResourceList {
 	amount, there := leaf.Spec.Capacity[corev1.ResourceStorage]
-	if !there || !quantity.IsInRange(amount) {
+	if !there || !weigh.IsInRange(amount) {
 		return nil
 	}
 	return corev1.ResourceList{corev1.ResourceStorage: amount.DeepCopy()}
@@ -194,7 +190,7 @@ func LeafOfHostVolume(host *corev1.PersistentVolume) (clusterID, leafName string
 		ok = ok && (leafUID == "" || leafUID == recorded)
 		leafUID = recorded
 	}
-	if !ok || !mayIdentifyLeaf(host, clusterID, leafName, leafUID) || !affinity.IsNodeAffinityToMember(host.Spec.NodeAffinity, clusterID) && BackendOfVolume(host) == "" {
+	if !ok || !mayIdentifyLeaf(host, clusterID, leafName, leafUID) || !mirror.IsNodeAffinityToMember(host.Spec.NodeAffinity, clusterID) && BackendOfVolume(host) == "" {
 		return "", "", "", false
 	}
 	return clusterID, leafName, leafUID, true

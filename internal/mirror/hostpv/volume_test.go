@@ -172,7 +172,9 @@ func TestVolumeDrift(t *testing.T) {
 		"another attributes class":              {attributes: "silver", want: VolumeDrift{VolumeAttributesClassName: mirrortest.PointerTo("silver")}},
 		"the same attributes class":             {attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.PointerTo("silver") }},
 		"an attributes class without a known name in the host": {
-			leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.PointerTo("member-silver") },
+			leaf: func(v *corev1.PersistentVolume) {
+				v.Spec.VolumeAttributesClassName = mirrortest.PointerTo("member-silver")
+			},
 		},
 		"another attributes class, but the host PV is not bound yet": {
 			attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumePending },

@@ -16,7 +16,7 @@ import (
 // Filler fills values of API types. Its bytes determine each choice, so that a fuzzer controls the
 // result. Without bytes, it sets every field.
 type Filler struct {
-	data   []byte
+	data           []byte
 	choosesByBytes bool
 }
 

@@ -11,8 +11,8 @@ import (
 
 // PodFieldTable decides on every field of a Pod's spec.
 var PodFieldTable = fields.Table{
-	Title:  "Pod spec (host to member)",
-	PathPrefix:   "spec",
+	Title:      "Pod spec (host to member)",
+	PathPrefix: "spec",
 	StructType: reflect.TypeFor[corev1.PodSpec](),
 	Fields: slices.Concat(
 		podRunFields, podPlaceFields, podIdentityFields, podSecurityFields,

@@ -9,7 +9,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
-	"github.com/xylem-io/xylem/internal/mirror/scheduling"
 )
 
 // TranslatePod returns the leaf Pod of a root Pod according to FIELDS.md, including its origin and
@@ -39,7 +38,7 @@ func translatePodFields(root *corev1.Pod, m mirror.Member) (leaf *corev1.Pod, re
 	leaf.Spec.EphemeralContainers = nil // AddDebugContainer adds them later
 	dropTokenVolume(&leaf.Spec)
 	claimEphemeralVolumes(root.Name, &leaf.Spec)
-	scheduling.KeepMemberConstraints(&leaf.Spec, root.Labels, m)
+	KeepMemberConstraints(&leaf.Spec, root.Labels, m)
 	leaf.Spec.AutomountServiceAccountToken = new(bool)
 
 	refused = fields.ApplyDecisions(podDecisions, &leaf.Spec, PodFieldTable.PathPrefix)

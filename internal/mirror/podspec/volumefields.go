@@ -4,9 +4,9 @@ import "github.com/xylem-io/xylem/internal/mirror/fields"
 
 // Reasons that apply to several kinds of volumes.
 const (
-	inlineCSI = "an inline CSI volume has no claim, so Xylem could neither show nor count it; use a PersistentVolumeClaim"
-	replacedByCSI    = "a CSI driver has replaced the in-tree plugin, so Xylem rejects this volume like an inline CSI volume; use a PersistentVolumeClaim"
-	pluginRemoved  = "Kubernetes has removed the plugin for this kind of volume; use a PersistentVolumeClaim"
+	inlineCSI     = "an inline CSI volume has no claim, so Xylem could neither show nor count it; use a PersistentVolumeClaim"
+	replacedByCSI = "a CSI driver has replaced the in-tree plugin, so Xylem rejects this volume like an inline CSI volume; use a PersistentVolumeClaim"
+	pluginRemoved = "Kubernetes has removed the plugin for this kind of volume; use a PersistentVolumeClaim"
 )
 
 // podVolumeFields lists the decisions on every kind of volume.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // If an EndpointSlice contains a loopback or link-local address, for example, the host's API server
@@ -16,7 +15,7 @@ import (
 // services near a client (I7, I8).
 func TestSpecialAddressesAreNotShown(t *testing.T) {
 	m := mirrortest.Member
-	m.PodCIDRs = sanitize.AllPodCIDRs
+	m.PodCIDRs = mirror.AllPodCIDRs
 	for reported, want := range map[string]string{
 		"10.8.0.1": "10.8.0.1", "192.168.7.7": "192.168.7.7", "100.64.0.1": "100.64.0.1", "8.8.8.8": "8.8.8.8",
 		"fd00:8::1": "fd00:8::1", "2001:db8::1": "2001:db8::1", "2600:1F18::0001": "2600:1f18::1",
@@ -47,7 +46,7 @@ func TestSpecialAddressesAreNotShown(t *testing.T) {
 // and podIPs, and each list has at most one address of each family.
 func TestAddressesAgree(t *testing.T) {
 	m := mirrortest.Member
-	m.PodCIDRs = sanitize.AllPodCIDRs
+	m.PodCIDRs = mirror.AllPodCIDRs
 	for name, tc := range map[string]struct{ reported, want []string }{
 		"dual stack":                    {[]string{"10.0.0.5", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
 		"the first address is special":  {[]string{"240.0.0.5", "fd00:8::5"}, []string{"fd00:8::5"}},

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 const (
@@ -27,7 +27,7 @@ func shortenStatus(status *corev1.PodStatus) {
 		return
 	}
 	for _, limit := range textLimits {
-		sanitize.MemberValueWithin(status, limit)
+		mirror.MemberValueWithin(status, limit)
 		status.Message = shortenedMessage
 		if status.Size() <= StatusLimit {
 			return
@@ -50,11 +50,11 @@ func shortenStatus(status *corev1.PodStatus) {
 // capContainerStatus limits a container's resources to the requests and limits of the root's
 // container, and drops volume mounts that the root does not have.
 func capContainerStatus(status *corev1.ContainerStatus, root corev1.Container) {
-	status.AllocatedResources = sanitize.CapToRequested(status.AllocatedResources, root.Resources.Requests)
+	status.AllocatedResources = mirror.CapToRequested(status.AllocatedResources, root.Resources.Requests)
 	if status.Resources != nil {
 		status.Resources = &corev1.ResourceRequirements{
-			Requests: sanitize.CapToRequested(status.Resources.Requests, root.Resources.Requests),
-			Limits:   sanitize.CapToRequested(status.Resources.Limits, root.Resources.Limits),
+			Requests: mirror.CapToRequested(status.Resources.Requests, root.Resources.Requests),
+			Limits:   mirror.CapToRequested(status.Resources.Limits, root.Resources.Limits),
 		}
 	}
 	status.VolumeMounts = slices.DeleteFunc(status.VolumeMounts, func(mount corev1.VolumeMountStatus) bool {

@@ -13,8 +13,8 @@ import (
 // version of Kubernetes are mirrored, because the host rejects a server-side apply with an unknown
 // field.
 var PodStatusFieldTable = fields.Table{
-	Title:  "Pod status (member to host)",
-	PathPrefix:   "status",
+	Title:      "Pod status (member to host)",
+	PathPrefix: "status",
 	StructType: reflect.TypeFor[corev1.PodStatus](),
 	Fields: slices.Concat([]fields.Field{
 		{Path: "observedGeneration", Decision: fields.Translate, Why: "the root's generation, once the leaf has all of its changes and the member's kubelet has observed them"},

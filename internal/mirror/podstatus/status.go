@@ -13,7 +13,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // kubeletConditions are the condition types that a kubelet sets and that Xylem therefore mirrors.
@@ -38,7 +37,7 @@ func TranslatePodStatus(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatu
 	if len(want.PodIPs) > 0 {
 		want.PodIP = want.PodIPs[0].IP
 	}
-	want.HostIP, want.HostIPs = sanitize.CanonicalAddress(want.HostIP), mirroredHostIPs(leaf.Status)
+	want.HostIP, want.HostIPs = mirror.CanonicalAddress(want.HostIP), mirroredHostIPs(leaf.Status)
 	if len(want.HostIPs) > 0 { // the API server compares the two
 		want.HostIP = want.HostIPs[0].IP
 	}
@@ -47,7 +46,7 @@ func TranslatePodStatus(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatu
 	want.EphemeralContainerStatuses = mirroredContainerStatuses(podspec.EphemeralAsContainers(root.Spec.EphemeralContainers), want.EphemeralContainerStatuses)
 	want.ObservedGeneration = observedGeneration(root, leaf, m)
 	want.Conditions = mirroredConditions(root, leaf, want.ObservedGeneration)
-	sanitize.MemberValue(&want)
+	mirror.MemberValue(&want)
 	shortenStatus(&want)
 	return want
 }
@@ -82,11 +81,11 @@ func mirroredContainerStatuses(containers []corev1.Container, statuses []corev1.
 	statuses = slices.DeleteFunc(statuses, func(s corev1.ContainerStatus) bool {
 		return !slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
 	})
-	statuses = sanitize.FirstPerKey(statuses, func(s corev1.ContainerStatus) string { return s.Name })
+	statuses = mirror.FirstPerKey(statuses, func(s corev1.ContainerStatus) string { return s.Name })
 	for i := range statuses {
 		of := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == statuses[i].Name })
 		capContainerStatus(&statuses[i], containers[of])
-		statuses[i].VolumeMounts = sanitize.FirstPerKey(statuses[i].VolumeMounts, func(m corev1.VolumeMountStatus) string { return m.MountPath })
+		statuses[i].VolumeMounts = mirror.FirstPerKey(statuses[i].VolumeMounts, func(m corev1.VolumeMountStatus) string { return m.MountPath })
 	}
 	return statuses
 }
@@ -107,7 +106,7 @@ func mirroredConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCo
 		c.LastProbeTime = metav1.Time{}
 		shown = append(shown, c)
 	}
-	return sanitize.FirstPerKey(shown, func(c corev1.PodCondition) corev1.PodConditionType { return c.Type })
+	return mirror.FirstPerKey(shown, func(c corev1.PodCondition) corev1.PodConditionType { return c.Type })
 }
 
 // applyReadinessGates returns the leaf's Ready condition. If one of the root's readiness gates is not satisfied,
@@ -161,22 +160,22 @@ func podAddressesOf(status corev1.PodStatus) []corev1.PodIP {
 func mirroredPodIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
 	var shown []corev1.PodIP
 	for _, ip := range podAddressesOf(status) {
-		if usual := sanitize.CanonicalAddress(ip.IP); usual != "" && sanitize.IsAddressInPrefixes(netip.MustParseAddr(usual), cidrs) {
+		if usual := mirror.CanonicalAddress(ip.IP); usual != "" && mirror.IsAddressInPrefixes(netip.MustParseAddr(usual), cidrs) {
 			shown = append(shown, corev1.PodIP{IP: usual})
 		}
 	}
-	return sanitize.FirstPerKey(shown, func(ip corev1.PodIP) bool { return sanitize.IsIPv4Address(ip.IP) })
+	return mirror.FirstPerKey(shown, func(ip corev1.PodIP) bool { return mirror.IsIPv4Address(ip.IP) })
 }
 
 // mirroredHostIPs returns the addresses of the member's node.
 func mirroredHostIPs(status corev1.PodStatus) []corev1.HostIP {
 	var shown []corev1.HostIP
 	for _, ip := range status.HostIPs {
-		if usual := sanitize.CanonicalAddress(ip.IP); usual != "" {
+		if usual := mirror.CanonicalAddress(ip.IP); usual != "" {
 			shown = append(shown, corev1.HostIP{IP: usual})
 		}
 	}
-	return sanitize.FirstPerKey(shown, func(ip corev1.HostIP) bool { return sanitize.IsIPv4Address(ip.IP) })
+	return mirror.FirstPerKey(shown, func(ip corev1.HostIP) bool { return mirror.IsIPv4Address(ip.IP) })
 }
 
 // HiddenPodIP returns the first Pod address of a leaf that the root does not show although the
@@ -186,8 +185,8 @@ func HiddenPodIP(leaf *corev1.Pod, m mirror.Member) string {
 		return ""
 	}
 	for _, ip := range podAddressesOf(leaf.Status) {
-		if usual := sanitize.CanonicalAddress(ip.IP); usual == "" || !sanitize.IsAddressInPrefixes(netip.MustParseAddr(usual), m.PodCIDRs) {
-			return sanitize.PlainText(ip.IP, addressLimit)
+		if usual := mirror.CanonicalAddress(ip.IP); usual == "" || !mirror.IsAddressInPrefixes(netip.MustParseAddr(usual), m.PodCIDRs) {
+			return mirror.PlainText(ip.IP, addressLimit)
 		}
 	}
 	return ""

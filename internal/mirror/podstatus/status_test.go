@@ -14,7 +14,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 func second(n int64) metav1.Time { return metav1.NewTime(time.Unix(n, 0)) }
@@ -114,7 +113,7 @@ func TestRootPodStatusIPs(t *testing.T) {
 		return list
 	}
 	everywhere := mirrortest.Member
-	everywhere.PodCIDRs = sanitize.AllPodCIDRs
+	everywhere.PodCIDRs = mirror.AllPodCIDRs
 	cases := map[string]struct {
 		m      mirror.Member
 		status corev1.PodStatus
@@ -408,7 +407,7 @@ func TestStatusApply(t *testing.T) {
 // and the host's API server accepts it (I8).
 func TestHostilePodStatus(t *testing.T) {
 	root := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
-	anyAddress := mirror.Member{PodCIDRs: sanitize.AllPodCIDRs}
+	anyAddress := mirror.Member{PodCIDRs: mirror.AllPodCIDRs}
 	huge := strings.Repeat("x", 1<<20) + "\x1b[31m\xff"
 	leaf := root.DeepCopy()
 	leaf.Status = corev1.PodStatus{

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // AttributesClassChange is the change that a leaf claim's VolumeAttributesClass needs, if any.
@@ -72,9 +72,9 @@ func HostAttributesClass(leaf *corev1.PersistentVolumeClaim, member string) stri
 		return ""
 	}
 	if host := attributesClassRecords(leaf)[member]; host != "" {
-		return sanitize.PlainText(host, classNameLimit)
+		return mirror.PlainText(host, classNameLimit)
 	}
-	return sanitize.PlainText(member, classNameLimit)
+	return mirror.PlainText(member, classNameLimit)
 }
 
 // classNameLimit is the maximum length of a class name, which is a DNS subdomain.

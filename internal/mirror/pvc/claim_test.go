@@ -15,7 +15,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -195,10 +194,10 @@ func TestTranslateKeepsTheDataSource(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !datasource.SameDataSource(root, leaf) {
+			if !mirror.SameDataSource(root, leaf) {
 				t.Errorf("the leaf claim has data source %v, %v; want the root's", leaf.Spec.DataSource, leaf.Spec.DataSourceRef)
 			}
-			if got := datasource.DataSourceUIDOfLeaf(ClaimWithDataSourceUID(leaf, "uid-1")); got != "uid-1" {
+			if got := mirror.DataSourceUIDOfLeaf(ClaimWithDataSourceUID(leaf, "uid-1")); got != "uid-1" {
 				t.Errorf("the leaf claim records source %q, want uid-1", got)
 			}
 		})

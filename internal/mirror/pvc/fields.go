@@ -10,8 +10,8 @@ import (
 
 // ClaimFieldTable lists the decision on every field of a claim's spec.
 var ClaimFieldTable = fields.Table{
-	Title:  "PersistentVolumeClaim spec (host to member)",
-	PathPrefix:   "spec",
+	Title:      "PersistentVolumeClaim spec (host to member)",
+	PathPrefix: "spec",
 	StructType: reflect.TypeFor[corev1.PersistentVolumeClaimSpec](),
 	Fields: []fields.Field{
 		{Path: "accessModes", Decision: fields.Keep, Why: "never weakened: ReadWriteOncePod stays ReadWriteOncePod"},
@@ -33,8 +33,8 @@ var claimDecisions = ClaimFieldTable.CompileDecisions()
 
 // ClaimStatusFieldTable lists the decision on every field of a leaf claim's status.
 var ClaimStatusFieldTable = fields.Table{
-	Title:  "PersistentVolumeClaim status (member to host)",
-	PathPrefix:   "status",
+	Title:      "PersistentVolumeClaim status (member to host)",
+	PathPrefix: "status",
 	StructType: reflect.TypeFor[corev1.PersistentVolumeClaimStatus](),
 	Fields: []fields.Field{
 		{Path: "phase", Decision: fields.Drop, Why: "the host's PV controller owns it"},

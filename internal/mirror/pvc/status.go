@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
-	"github.com/xylem-io/xylem/internal/quantity"
+	"github.com/xylem-io/xylem/internal/weigh"
 )
 
 // volumeConditions are the claim conditions that resizers and kubelets set.
@@ -33,7 +33,7 @@ func TranslateClaimStatus(root, leaf *corev1.PersistentVolumeClaim) corev1.Persi
 	}
 	want := ownedClaimStatus(leaf)
 	useHostAttributesClasses(leaf, &want)
-	want.AllocatedResources = sanitize.CapToRequested(want.AllocatedResources, root.Spec.Resources.Requests)
+	want.AllocatedResources = mirror.CapToRequested(want.AllocatedResources, root.Spec.Resources.Requests)
 	return want
 }
 
@@ -44,9 +44,9 @@ func ownedClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolu
 	own.Conditions = slices.DeleteFunc(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 		return !slices.Contains(volumeConditions, c.Type)
 	})
-	own.Conditions = sanitize.FirstPerKey(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) corev1.PersistentVolumeClaimConditionType { return c.Type })
+	own.Conditions = mirror.FirstPerKey(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) corev1.PersistentVolumeClaimConditionType { return c.Type })
 	keepStorageOnly(&own)
-	sanitize.MemberValue(&own)
+	mirror.MemberValue(&own)
 	return own
 }
 
@@ -82,7 +82,7 @@ func ClaimStatusApplyBody(root *corev1.PersistentVolumeClaim, want corev1.Persis
 func keepStorageOnly(status *corev1.PersistentVolumeClaimStatus) {
 	for _, list := range []corev1.ResourceList{status.Capacity, status.AllocatedResources} {
 		maps.DeleteFunc(list, func(name corev1.ResourceName, amount resource.Quantity) bool {
-			return name != corev1.ResourceStorage || !quantity.IsInRange(amount)
+			return name != corev1.ResourceStorage || !weigh.IsInRange(amount)
 		})
 	}
 	maps.DeleteFunc(status.AllocatedResourceStatuses, func(name corev1.ResourceName, _ corev1.ClaimResourceStatus) bool {

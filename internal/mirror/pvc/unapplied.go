@@ -10,7 +10,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // UnappliedChanges returns why Xylem cannot pass a changed VolumeAttributesClass, or a changed size, of a bound
@@ -70,5 +69,5 @@ func replaceCondition(root *corev1.PersistentVolumeClaim, status *corev1.Persist
 		}
 	}
 	status.Conditions = append(slices.DeleteFunc(status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool { return c.Type == kind }), condition)
-	sanitize.MemberValue(status)
+	mirror.MemberValue(status)
 }

@@ -40,7 +40,9 @@ func ReferencesOfPod(pod *corev1.Pod) []Reference {
 
 // BoundedReferencesOf is Of for a Pod that may have any number of references. It returns false if their number
 // exceeds Limit. Then Xylem follows none of them.
-func BoundedReferencesOf(pod *corev1.Pod) ([]Reference, bool) { return referencesUpTo(ReferenceLimit, pod) }
+func BoundedReferencesOf(pod *corev1.Pod) ([]Reference, bool) {
+	return referencesUpTo(ReferenceLimit, pod)
+}
 
 func referencesUpTo(limit int, pod *corev1.Pod) ([]Reference, bool) {
 	r := referenceSet{}

@@ -171,9 +171,9 @@ type AttachedCondition struct {
 	Reason, Message string
 }
 
-// Body returns the body of a server-side apply that sets or removes the condition, or nil if it is
+// ApplyBody returns the body of a server-side apply that sets or removes the condition, or nil if it is
 // current.
-func (c AttachedCondition) Body(root *corev1.PersistentVolumeClaim, now time.Time) *unstructured.Unstructured {
+func (c AttachedCondition) ApplyBody(root *corev1.PersistentVolumeClaim, now time.Time) *unstructured.Unstructured {
 	if c.Status == "" {
 		return ClaimProblemApplyBody(root, v1alpha1.ClaimAttached, nil, now)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
@@ -168,10 +167,10 @@ func pushProblem(root *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	default:
 		return nil
 	}
-	return mirror.NewRefusal(reason, "Pod %q: %s", root.Name, sanitize.PlainText(pushed.Message, quotedMessageLimit))
+	return mirror.NewRefusal(reason, "Pod %q: %s", root.Name, mirror.PlainText(pushed.Message, quotedMessageLimit))
 }
 
 // memberProblem returns a problem that quotes the member's own message after the member's name.
 func memberProblem(reason string, m mirror.Member, what, words string) *mirror.Refusal {
-	return mirror.NewRefusal(reason, "member %q %s: %s", m.Registration, what, sanitize.PlainText(words, quotedMessageLimit))
+	return mirror.NewRefusal(reason, "member %q %s: %s", m.Registration, what, mirror.PlainText(words, quotedMessageLimit))
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
@@ -121,7 +120,7 @@ func serverMessage(err error) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		words = status.Status().Message
 	}
-	return sanitize.PlainText(words, serverMessageLimit)
+	return mirror.PlainText(words, serverMessageLimit)
 }
 
 // VolumeCopyRefusal reports that a member's API server rejects a copy of a claim's shared volume. It

@@ -13,7 +13,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // maxTimeBetweenRetries is how long a provisioner may report nothing after a failed call: the maximum time
@@ -42,7 +41,7 @@ func ProvisioningSilence(leaf *corev1.PersistentVolumeClaim, events []corev1.Eve
 		slow := RemainingTime(firstSlowFailure(leaf, events, begun), after, now)
 		if slow == 0 {
 			return mirror.NewRefusal(v1alpha1.ReasonProvisioningSlow, "member %q has not provisioned the volume for more than %s, and tries again. The last failure: %s",
-				m.Registration, duration.HumanDuration(after), sanitize.PlainText(last.Message, quotedMessageLimit)), left
+				m.Registration, duration.HumanDuration(after), mirror.PlainText(last.Message, quotedMessageLimit)), left
 		}
 		return nil, min(slow, left)
 	}
@@ -58,7 +57,7 @@ func ProvisioningSilence(leaf *corev1.PersistentVolumeClaim, events []corev1.Eve
 
 func silentProvisionerRefusal(leaf *corev1.PersistentVolumeClaim, provisioner string, m mirror.Member, after time.Duration) *mirror.Refusal {
 	return mirror.NewRefusal(v1alpha1.ReasonProvisionerSilent, "member %q asked provisioner %q for the volume, and the provisioner has reported nothing for %s. Ask the member's admin to check that the driver's controller runs, and that StorageClass %q names the right provisioner",
-		m.Registration, sanitize.PlainText(provisioner, quotedMessageLimit), duration.HumanDuration(after), ptr.Deref(leaf.Spec.StorageClassName, ""))
+		m.Registration, mirror.PlainText(provisioner, quotedMessageLimit), duration.HumanDuration(after), ptr.Deref(leaf.Spec.StorageClassName, ""))
 }
 
 // SchedulerSilence reports that a member's scheduler has not processed a leaf Pod for some time. Before
@@ -72,7 +71,7 @@ func SchedulerSilence(leaf *corev1.Pod, m mirror.Member, after time.Duration, no
 		return nil, left
 	}
 	return mirror.NewRefusal(v1alpha1.ReasonSchedulerSilent, "the scheduler %s of member %q has not processed Pod %q for %s. Ask the member's admin to check that this scheduler runs",
-		strconv.Quote(cmp.Or(sanitize.PlainText(leaf.Spec.SchedulerName, quotedMessageLimit), corev1.DefaultSchedulerName)), m.Registration, leaf.Name, duration.HumanDuration(after)), 0
+		strconv.Quote(cmp.Or(mirror.PlainText(leaf.Spec.SchedulerName, quotedMessageLimit), corev1.DefaultSchedulerName)), m.Registration, leaf.Name, duration.HumanDuration(after)), 0
 }
 
 // RemainingTime returns how much of a duration is left, or 0. The member's clock may be ahead.

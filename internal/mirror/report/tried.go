@@ -12,7 +12,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // AttemptedMembers is the content of a root claim's annotation AnnotationTried: the members that failed to
@@ -43,7 +42,7 @@ type AttemptedMember struct {
 const (
 	// attemptedMessageLimit is the maximum length, in bytes, of a member's message, and attemptedMembersLimit is the
 	// maximum number of members. The annotations of an object may have 256 KiB in total.
-	attemptedMessageLimit   = 200
+	attemptedMessageLimit = 200
 	attemptedMembersLimit = 100
 	// maxRoundBackoff is the maximum backoff between two rounds.
 	maxRoundBackoff = 30 * time.Minute
@@ -77,7 +76,7 @@ func (t AttemptedMembers) HasAttempted(clusterID string) bool {
 
 // WithFailedMember adds a member that failed.
 func (t AttemptedMembers) WithFailedMember(m mirror.Member, problem *mirror.Refusal) AttemptedMembers {
-	news := AttemptedMember{Cluster: m.ClusterID, Name: m.Registration, Reason: sanitize.PlainText(problem.Reason, attemptedMessageLimit), Words: sanitize.PlainText(OwnProblem(problem).Message, attemptedMessageLimit)}
+	news := AttemptedMember{Cluster: m.ClusterID, Name: m.Registration, Reason: mirror.PlainText(problem.Reason, attemptedMessageLimit), Words: mirror.PlainText(OwnProblem(problem).Message, attemptedMessageLimit)}
 	t.Members = slices.DeleteFunc(slices.Clone(t.Members), func(old AttemptedMember) bool { return old.Cluster == m.ClusterID })
 	if len(t.Members) >= attemptedMembersLimit {
 		t.Members = t.Members[len(t.Members)-attemptedMembersLimit+1:]

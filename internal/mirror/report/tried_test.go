@@ -11,7 +11,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 func TestTriedIsKept(t *testing.T) {
@@ -29,7 +28,7 @@ func TestTriedIsKept(t *testing.T) {
 	if diff := cmp.Diff(tried, AttemptedMembersOf(claim)); diff != "" {
 		t.Errorf("the parsed annotation differs (-want +got):\n%s", diff)
 	}
-	words := sanitize.PlainText("member second: "+strings.Repeat("x", 2*attemptedMessageLimit), attemptedMessageLimit)
+	words := mirror.PlainText("member second: "+strings.Repeat("x", 2*attemptedMessageLimit), attemptedMessageLimit)
 	if diff := cmp.Diff(words+"; member first[31m refuses", tried.MessagesExcept("")); diff != "" {
 		t.Errorf("want the last message of each member once, sanitized and in order: %s", diff)
 	}

@@ -10,8 +10,8 @@ import (
 
 // SnapshotFieldTable lists the decision on every field of a VolumeSnapshot's spec.
 var SnapshotFieldTable = fields.Table{
-	Title:  "VolumeSnapshot spec (host to member)",
-	PathPrefix:   "spec",
+	Title:      "VolumeSnapshot spec (host to member)",
+	PathPrefix: "spec",
 	StructType: reflect.TypeFor[snapshotv1.VolumeSnapshotSpec](),
 	Fields: []fields.Field{
 		{Path: "source.persistentVolumeClaimName", Decision: fields.Keep, Why: "the leaf claim has the name of its root"},
@@ -22,8 +22,8 @@ var SnapshotFieldTable = fields.Table{
 
 // ContentStatusFieldTable lists the decision on every field of a leaf content's status.
 var ContentStatusFieldTable = fields.Table{
-	Title:  "VolumeSnapshotContent status (member to host)",
-	PathPrefix:   "status",
+	Title:      "VolumeSnapshotContent status (member to host)",
+	PathPrefix: "status",
 	StructType: reflect.TypeFor[snapshotv1.VolumeSnapshotContentStatus](),
 	Fields: []fields.Field{
 		{Path: "snapshotHandle", Decision: fields.Translate, Why: "the member's cluster ID and the name of the leaf content; the driver's own handle is in the annotation `xylem.io/handle`"},

@@ -12,7 +12,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // TranslateSnapshot returns the leaf VolumeSnapshot of a root, with its origin. Its source is the leaf
@@ -105,12 +104,12 @@ func DiskHandleOf(volume *corev1.PersistentVolume) string {
 	if volume == nil || volume.Spec.CSI == nil {
 		return ""
 	}
-	return sanitize.PlainText(volume.Spec.CSI.VolumeHandle, handleLimit)
+	return mirror.PlainText(volume.Spec.CSI.VolumeHandle, handleLimit)
 }
 
 // sourceDiskHandle returns the driver's handle of the disk of which a leaf content is, or will be, a snapshot.
 func sourceDiskHandle(leaf *snapshotv1.VolumeSnapshotContent) string {
-	return sanitize.PlainText(ptr.Deref(leaf.Spec.Source.VolumeHandle, ""), handleLimit)
+	return mirror.PlainText(ptr.Deref(leaf.Spec.Source.VolumeHandle, ""), handleLimit)
 }
 
 // SnapshotHandleOf returns the handle that the member's driver gave a snapshot, or "" if it has none yet.
@@ -118,12 +117,12 @@ func SnapshotHandleOf(leaf *snapshotv1.VolumeSnapshotContent) string {
 	if leaf == nil || leaf.Status == nil || leaf.Status.SnapshotHandle == nil {
 		return ""
 	}
-	return sanitize.PlainText(*leaf.Status.SnapshotHandle, handleLimit)
+	return mirror.PlainText(*leaf.Status.SnapshotHandle, handleLimit)
 }
 
 // ContentDriverOf returns the name of a leaf content's driver.
 func ContentDriverOf(leaf *snapshotv1.VolumeSnapshotContent) string {
-	return sanitize.PlainText(leaf.Spec.Driver, handleLimit)
+	return mirror.PlainText(leaf.Spec.Driver, handleLimit)
 }
 
 // HasSnapshotBegun reports whether a csi-snapshotter has begun to take the snapshot of a leaf content. It

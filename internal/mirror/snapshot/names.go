@@ -125,7 +125,9 @@ func ContentRecordOf(content *snapshotv1.VolumeSnapshotContent) ContentRecord {
 func (r ContentRecord) MatchesDisk(disk string) bool { return r.Disk == "" || disk == r.Disk }
 
 // MatchesDiskOf reports whether a leaf content is, or will be, a snapshot of the recorded disk.
-func (r ContentRecord) MatchesDiskOf(leaf *snapshotv1.VolumeSnapshotContent) bool { return r.MatchesDisk(sourceDiskHandle(leaf)) }
+func (r ContentRecord) MatchesDiskOf(leaf *snapshotv1.VolumeSnapshotContent) bool {
+	return r.MatchesDisk(sourceDiskHandle(leaf))
+}
 
 // MatchesHandleOf reports whether a leaf content has the recorded handle, or whether no handle is recorded. A
 // csi-snapshotter sets the handle once. It clears the handle of a content that is being deleted

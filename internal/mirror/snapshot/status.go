@@ -9,7 +9,6 @@ import (
 
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // errorLimit is the maximum length, in bytes, of an error message in a status.
@@ -60,7 +59,7 @@ func StatusWithoutContent(content *snapshotv1.VolumeSnapshotContent, leaf *snaps
 }
 
 func plainError(reported *snapshotv1.VolumeSnapshotError) *snapshotv1.VolumeSnapshotError {
-	return &snapshotv1.VolumeSnapshotError{Time: reported.Time.DeepCopy(), Message: ptr.To(sanitize.PlainText(ptr.Deref(reported.Message, ""), errorLimit))}
+	return &snapshotv1.VolumeSnapshotError{Time: reported.Time.DeepCopy(), Message: ptr.To(mirror.PlainText(ptr.Deref(reported.Message, ""), errorLimit))}
 }
 
 // FailedStatus returns the status of a host content with a problem. It sets readyToUse to false,
@@ -70,7 +69,7 @@ func FailedStatus(content *snapshotv1.VolumeSnapshotContent, problem *mirror.Ref
 	if content.Status != nil {
 		status = content.Status.DeepCopy()
 	}
-	message := sanitize.PlainText(problem.Message, errorLimit)
+	message := mirror.PlainText(problem.Message, errorLimit)
 	if status.Error == nil || ptr.Deref(status.Error.Message, "") != message {
 		status.Error = &snapshotv1.VolumeSnapshotError{Time: ptr.To(metav1.NewTime(now).Rfc3339Copy()), Message: &message}
 	}

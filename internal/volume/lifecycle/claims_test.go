@@ -15,14 +15,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
-	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // choices decodes a number into a sequence of choices.
@@ -69,16 +66,16 @@ func createdFrom(c *choices, s *volume.Observed) {
 	if kind == "none" {
 		return
 	}
-	of := datasource.DataSource{Kind: "PersistentVolumeClaim", Name: "golden"}
+	of := mirror.DataSource{Kind: "PersistentVolumeClaim", Name: "golden"}
 	if kind == "populator" || kind == "unlisted" {
-		of = datasource.DataSource{Group: "example.com", Kind: "Image", Name: "golden"}
+		of = mirror.DataSource{Group: "example.com", Kind: "Image", Name: "golden"}
 	}
 	if kind == "populator" {
 		s.Rules = placement.RulesOfRegistration(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{Storage: v1alpha1.StorageSpec{
 			DataSources: []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}}}})
 	}
 	if strings.Contains(kind, "snapshot") {
-		of.Group, of.Kind = datasource.SnapshotGroup, datasource.SnapshotKind
+		of.Group, of.Kind = mirror.SnapshotGroup, mirror.SnapshotKind
 	}
 	reference := func(name string) *corev1.TypedObjectReference {
 		return &corev1.TypedObjectReference{APIGroup: ptr.To(of.Group), Kind: of.Kind, Name: name}
@@ -101,7 +98,7 @@ func createdFrom(c *choices, s *volume.Observed) {
 	if !of.IsInOneMember() {
 		return
 	}
-	from.At = placement.CopyLocation{DataSourceRecord: datasource.DataSourceRecord{ClusterID: member.ClusterID, UID: "golden-root"}, LeafVolume: "golden-pv", LeafUID: "golden-pv-uid"}
+	from.At = placement.CopyLocation{DataSourceRecord: mirror.DataSourceRecord{ClusterID: member.ClusterID, UID: "golden-root"}, LeafVolume: "golden-pv", LeafUID: "golden-pv-uid"}
 	from.Claim, from.Origin, from.Volume = &corev1.PersistentVolumeClaim{}, originOf("golden-root"), leafPV()
 	from.Claim.Spec.VolumeName, from.Claim.Status.Phase, from.Volume.UID = "golden-pv", corev1.ClaimBound, "golden-pv-uid"
 	switch kind {
@@ -155,14 +152,14 @@ func snapshotFor(s *volume.Observed, from *volume.SourceInMember, kind string) {
 // notFromSource returns why the leaf claim's volume would be empty, or a copy of another source, or
 // "" if it would be a copy of the claim's data source.
 func notFromSource(s *volume.Observed) string {
-	source, has := datasource.DataSourceOf(s.Root)
+	source, has := mirror.DataSourceOf(s.Root)
 	if !has || s.Root.Spec.VolumeName != "" && s.Promise == nil {
 		return ""
 	}
-	leaf, refusal := desired.LeafClaim(s)
+	leaf, refusal := volume.LeafClaim(s)
 	from := s.Placement.Source
-	switch record, recorded := datasource.DataSourceRecordOf(s.Root); {
-	case refusal != nil || !datasource.SameDataSource(s.Root, leaf):
+	switch record, recorded := mirror.DataSourceRecordOf(s.Root); {
+	case refusal != nil || !mirror.SameDataSource(s.Root, leaf):
 		return "a leaf claim is created without the data source, so its disk is empty"
 	case !source.IsInOneMember():
 		return ""
@@ -203,7 +200,7 @@ func leafClaimOf(c *choices, s *volume.Observed) {
 	s.Placement.HostRestored = choose(c, time.Time{}, deleted.Add(-time.Minute), deleted.Add(time.Minute))
 	s.Placement.HostRestoreUnconfirmed = choose(c, false, true) && !s.Placement.HostRestored.IsZero()
 	s.Placement.HostRestoredAnywhere = choose(c, s.Placement.HostRestored, deleted.Add(time.Minute))
-	s.Placement.Counterparts = choose(c, placing.Counterparts{}, placing.Counterparts{Found: []string{"cluster39"}}, placing.Counterparts{Unchecked: []string{"cluster39"}}, placing.Counterparts{Found: []string{"cluster39"}, Unchecked: []string{"cluster40"}})
+	s.Placement.Counterparts = choose(c, proof.Counterparts{}, proof.Counterparts{Found: []string{"cluster39"}}, proof.Counterparts{Unchecked: []string{"cluster39"}}, proof.Counterparts{Found: []string{"cluster39"}, Unchecked: []string{"cluster40"}})
 }
 
 // boundTo sets the volume that the claim is bound to, or that it requests.
@@ -286,7 +283,7 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 			return "a selection is removed although the controller source would restore it (I5)"
 		}
 	case SelectNode:
-		if !s.MemberSelected() || s.LeafClaim == nil || s.LeafClaim.Spec.VolumeName != "" || s.Promise != nil || isTerminating(s.Root) || s.PlacedClusterID() != "" && !here || problem.ReportLeafClaimRefused(s) != nil {
+		if !s.MemberSelected() || s.LeafClaim == nil || s.LeafClaim.Spec.VolumeName != "" || s.Promise != nil || isTerminating(s.Root) || s.PlacedClusterID() != "" && !here || volume.ReportLeafClaimRefused(s) != nil {
 			return "a node is selected for a leaf claim that does not exist, has a volume, belongs to another member, or is refused"
 		}
 	case Label:

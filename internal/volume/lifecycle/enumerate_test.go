@@ -15,10 +15,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
 )
 
 var all = flag.Bool("all", false, "test all combinations in TestEveryCombination, instead of a sample")
@@ -284,7 +282,7 @@ var destructive = []Step{SetDelete, DeleteClaim, DropHost, SetDeleteUnused, Dele
 // wrong returns why a plan is wrong, or "".
 func wrong(s *volume.Observed, p Plan) string {
 	if (p.Step == Stamp || p.Step == CreateHost || p.Step == Fulfil) && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == "" &&
-		s.LeafClaim != nil && !datasource.SameDataSource(s.Root, s.LeafClaim) {
+		s.LeafClaim != nil && !mirror.SameDataSource(s.Root, s.LeafClaim) {
 		return "a claim with a data source gets an empty disk"
 	}
 	retained := s.Leaf == nil || s.Leaf.Spec.PersistentVolumeReclaimPolicy == retains
@@ -329,7 +327,7 @@ func wrong(s *volume.Observed, p Plan) string {
 			return "a leaf PV is taken without consent (I4)"
 		case s.Leaf.Status.Phase == corev1.VolumeBound || s.Leaf.Status.Phase == corev1.VolumeAvailable && s.Leaf.Spec.ClaimRef != nil || s.Leaf.Status.Phase == corev1.VolumeReleased && !retained:
 			return "a leaf PV is adopted although it is in use in the member, or being deleted (I4)"
-		case desired.TakenLeafVolume(s) == nil || desired.TakenLeafVolume(s).Spec.PersistentVolumeReclaimPolicy != retains:
+		case volume.TakenLeafVolume(s) == nil || volume.TakenLeafVolume(s).Spec.PersistentVolumeReclaimPolicy != retains:
 			return "a leaf PV is taken without policy Retain, or repeatedly (I2, I5)"
 		}
 	case Fulfil:
@@ -364,11 +362,11 @@ func wrong(s *volume.Observed, p Plan) string {
 		if !s.LeafStamped && !s.HeldByLeafClaim() && s.Holder == nil {
 			return "a write to a leaf PV is planned that package guarded would reject as foreign (I4)"
 		}
-		if desired.SecuredLeafVolume(s) == nil && desired.StampedLeafVolume(s) == nil && desired.RetainedLeafVolume(s) == nil {
+		if volume.SecuredLeafVolume(s) == nil && volume.StampedLeafVolume(s) == nil && volume.RetainedLeafVolume(s) == nil {
 			return "a leaf PV is written although it is up to date (I5)"
 		}
 	case UpdateHost:
-		if desired.CurrentHostVolume(s) == nil {
+		if volume.CurrentHostVolume(s) == nil {
 			return "a host PV is written although it is up to date (I5)"
 		}
 	default: // neither destroys nor creates anything

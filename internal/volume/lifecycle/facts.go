@@ -6,14 +6,11 @@ import (
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/desired"
-	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // fact is a condition of a row.
@@ -31,11 +28,11 @@ var (
 // Facts about the host PV.
 var (
 	twoHostPVsRepresentIt         = newFact("two host PVs represent it", "", func(s *volume.Observed) bool { return s.TwinHost != nil })
-	hasHostVolume                      = newFact("it is mirrored", "it is not mirrored", func(s *volume.Observed) bool { return s.Host != nil })
+	hasHostVolume                 = newFact("it is mirrored", "it is not mirrored", func(s *volume.Observed) bool { return s.Host != nil })
 	hostPVRepresentsEarlierLeafPV = newFact("a host PV represents an earlier leaf PV with the same name", "no host PV represents an earlier leaf PV with the same name", func(s *volume.Observed) bool { return len(s.EarlierHosts) > 0 })
 	mayHaveCopiesElsewhere        = newFact("other members may have copies of it", "no other member has a copy of it", func(s *volume.Observed) bool { return s.Host != nil && len(hostpv.MembersWithCopies(s.Host)) > 0 })
 	clonesArePending              = newFact("claims are still to be cloned from it", "", func(s *volume.Observed) bool { return len(s.Needs) > 0 })
-	abandonedByAdmin                     = newFact("an admin has annotated the host PV with "+v1alpha1.AnnotationAbandon, "it is not abandoned", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsAbandonedVolume(s.Host) })
+	abandonedByAdmin              = newFact("an admin has annotated the host PV with "+v1alpha1.AnnotationAbandon, "it is not abandoned", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsAbandonedVolume(s.Host) })
 	hostPVHasFinalizer            = newFact("the host PV has Xylem's finalizer", "the host PV lacks Xylem's finalizer", func(s *volume.Observed) bool { return s.HasXylemFinalizer() })
 	hostPVTerminating             = newFact("the host PV is terminating", "the host PV is not terminating", func(s *volume.Observed) bool { return isTerminating(s.Host) })
 	hostPVEnded                   = newFact("the host PV has ended", "the host PV has not ended", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsReleasedOrFailed(s.Host) })
@@ -52,18 +49,18 @@ var (
 		policy := s.Host.Spec.PersistentVolumeReclaimPolicy
 		return policy != corev1.PersistentVolumeReclaimDelete && policy != corev1.PersistentVolumeReclaimRetain
 	})
-	hostPVOutdated     = newFact("the host PV is not up to date", "", func(s *volume.Observed) bool { return desired.HostVolumeOutdated(s) })
-	lastClaimMayBeLost = newFact("another claim used it last, the host may have lost that claim in a restore, and the host PV lacks policy Retain", "", func(s *volume.Observed) bool { return desired.MustRetainForLostClaim(s) })
-	hostPVUnguarded    = newFact("the host PV lacks Xylem's finalizer, or lacks policy Retain although the volume must be retained", "", func(s *volume.Observed) bool { return desired.HostVolumeUnguarded(s) })
+	hostPVOutdated     = newFact("the host PV is not up to date", "", func(s *volume.Observed) bool { return volume.HostVolumeOutdated(s) })
+	lastClaimMayBeLost = newFact("another claim used it last, the host may have lost that claim in a restore, and the host PV lacks policy Retain", "", func(s *volume.Observed) bool { return volume.MustRetainForLostClaim(s) })
+	hostPVUnguarded    = newFact("the host PV lacks Xylem's finalizer, or lacks policy Retain although the volume must be retained", "", func(s *volume.Observed) bool { return volume.HostVolumeUnguarded(s) })
 )
 
 // Facts about host PVs that admins created.
 var (
-	importMayAdoptIt     = newFact("an admin's host PV requests it and may adopt it", "", func(s *volume.Observed) bool { return problem.ImportAllowed(s) })
+	importMayAdoptIt     = newFact("an admin's host PV requests it and may adopt it", "", func(s *volume.Observed) bool { return volume.ImportAllowed(s) })
 	rootBoundToImport    = newFact("the root claim is bound to an admin's host PV that Xylem has not recorded", "", func(s *volume.Observed) bool { return s.RootBoundToImport() })
 	importNotStampedYet  = newFact("an admin's host PV represents it, it is stamped neither for that PV nor for a claim, and no leaf claim of this host names it", "", func(s *volume.Observed) bool { return s.ImportNotTaken() })
 	adoptedButNeverUsed  = newFact("both policies are Delete, and it was adopted, but no claim in the host has used it", "", func(s *volume.Observed) bool { return s.KeptNeverUsed() })
-	memberAdminConsented = newFact("the member's admin has consented, and no claim in the member is, or will be, bound to it", "", func(s *volume.Observed) bool { return problem.ReportImportNotTaken(s) == nil })
+	memberAdminConsented = newFact("the member's admin has consented, and no claim in the member is, or will be, bound to it", "", func(s *volume.Observed) bool { return volume.ReportImportNotTaken(s) == nil })
 )
 
 // Facts about promises.
@@ -101,8 +98,8 @@ var (
 	leafClaimAndLeafPVBound = newFact("the leaf claim and the leaf PV are Bound to each other", "the leaf claim and the leaf PV are not Bound to each other", func(s *volume.Observed) bool {
 		return s.HeldByLeafClaim() && s.Leaf.Status.Phase == corev1.VolumeBound && s.LeafClaim.Status.Phase == corev1.ClaimBound
 	})
-	leafPVNotStampedAndRetained = newFact("the leaf PV is not both stamped and retained", "", func(s *volume.Observed) bool { return desired.StampedLeafVolume(s) != nil })
-	leafPVNotSecured            = newFact("the leaf PV is not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && desired.SecuredLeafVolume(s) != nil })
+	leafPVNotStampedAndRetained = newFact("the leaf PV is not both stamped and retained", "", func(s *volume.Observed) bool { return volume.StampedLeafVolume(s) != nil })
+	leafPVNotSecured            = newFact("the leaf PV is not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && volume.SecuredLeafVolume(s) != nil })
 	mayHaveBeenMirrored         = newFact("the member retains it, or the member's admin consented to its adoption, or it may have been mirrored, or the host may have lost its claim in a restore", "the member does not retain it, the member's admin did not consent to its adoption, it was never mirrored, and the host did not lose its claim in a restore", func(s *volume.Observed) bool { return s.MayBeMirrored() })
 	successorMayAdoptIt         = newFact("a claim requests it and may adopt it", "", func(s *volume.Observed) bool { return s.AdoptableBySuccessor() })
 	leafClaimMayBeDeleted       = newFact("it must be destroyed, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDeleteLeafClaim() })
@@ -143,21 +140,27 @@ var (
 
 // Facts about the root claim.
 var (
-	hasRootClaim                    = newFact("it has a root claim", "it has no root claim", func(s *volume.Observed) bool { return s.Root != nil })
+	hasRootClaim               = newFact("it has a root claim", "it has no root claim", func(s *volume.Observed) bool { return s.Root != nil })
 	rootTerminating            = newFact("the root claim is terminating", "the root claim is not terminating", func(s *volume.Observed) bool { return isTerminating(s.Root) })
 	rootWillBeBoundToIt        = newFact("the root claim is, or will be, bound to it", "the root claim neither is nor will be bound to it", func(s *volume.Observed) bool { return s.BelongsToRoot() })
 	rootPlaced                 = newFact("the root claim is placed", "the root claim is not placed", func(s *volume.Observed) bool { return s.PlacedClusterID() != "" })
 	rootPlacedHere             = newFact("the root claim is placed in this member", "the root claim is placed in another member", func(s *volume.Observed) bool { return s.PlacedClusterID() == s.Member.ClusterID })
-	rootHasHostPVOfOtherLeafPV = newFact("the root claim's host PV represents another leaf PV with the same name", "", func(s *volume.Observed) bool { return problem.ReportMistakenHostVolume(s) != nil })
+	rootHasHostPVOfOtherLeafPV = newFact("the root claim's host PV represents another leaf PV with the same name", "", func(s *volume.Observed) bool { return volume.ReportMistakenHostVolume(s) != nil })
 	rootPlacedOrBoundElsewhere = newFact("the root claim is placed in another member, or names another volume", "", func(s *volume.Observed) bool { return s.WhyNotOwnedByRoot() != "" })
-	rootPlacedElsewhere        = newFact("the root claim is placed in another member", "", func(s *volume.Observed) bool { return s.PlacedClusterID() != "" && s.PlacedClusterID() != s.Member.ClusterID })
-	rootSetToLost              = newFact("Kubernetes has set the root claim to Lost", "Kubernetes has not set the root claim to Lost", func(s *volume.Observed) bool { return s.Root.Status.Phase == corev1.ClaimLost })
-	rootRequestsMoreStorage    = newFact("the root claim requests more storage, or cancels a failed expansion", "", func(s *volume.Observed) bool {
+	rootPlacedElsewhere        = newFact("the root claim is placed in another member", "", func(s *volume.Observed) bool {
+		return s.PlacedClusterID() != "" && s.PlacedClusterID() != s.Member.ClusterID
+	})
+	rootSetToLost           = newFact("Kubernetes has set the root claim to Lost", "Kubernetes has not set the root claim to Lost", func(s *volume.Observed) bool { return s.Root.Status.Phase == corev1.ClaimLost })
+	rootRequestsMoreStorage = newFact("the root claim requests more storage, or cancels a failed expansion", "", func(s *volume.Observed) bool {
 		_, grown := pvc.LeafStorageRequest(s.Root, s.LeafClaim)
 		return grown
 	})
-	attributesClassChanged = newFact("the root claim names another VolumeAttributesClass", "", func(s *volume.Observed) bool { return pvc.AttributesClassChangeOf(s.Root, s.LeafClaim) == pvc.AttributesChange })
-	attributesClassRemoved = newFact("the root claim names no VolumeAttributesClass, but the member has applied one", "", func(s *volume.Observed) bool { return pvc.AttributesClassChangeOf(s.Root, s.LeafClaim) == pvc.AttributesFixed })
+	attributesClassChanged = newFact("the root claim names another VolumeAttributesClass", "", func(s *volume.Observed) bool {
+		return pvc.AttributesClassChangeOf(s.Root, s.LeafClaim) == pvc.AttributesChange
+	})
+	attributesClassRemoved = newFact("the root claim names no VolumeAttributesClass, but the member has applied one", "", func(s *volume.Observed) bool {
+		return pvc.AttributesClassChangeOf(s.Root, s.LeafClaim) == pvc.AttributesFixed
+	})
 )
 
 func isTerminating(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
@@ -168,23 +171,25 @@ var (
 	rootNamesVolume            = newFact("it names a volume", "it names no volume", func(s *volume.Observed) bool { return s.Root.Spec.VolumeName != "" })
 	memberSelected             = newFact("this member is selected", "this member is not selected", (*volume.Observed).MemberSelected)
 	schedulerAgrees            = newFact("the scheduler agrees, if recovery selected this member", "recovery selected this member, but the scheduler has not agreed yet", (*volume.Observed).SchedulerAgrees)
-	classBelongsToXylem        = newFact("the class belongs to Xylem", "the class does not belong to Xylem", func(s *volume.Observed) bool { return hostclass.IsXylemClass(s.Class) })
+	classBelongsToXylem        = newFact("the class belongs to Xylem", "the class does not belong to Xylem", func(s *volume.Observed) bool { return hostpv.IsXylemClass(s.Class) })
 	classMirrorsAndWaits       = newFact("the class is in mirror mode and waits for a consumer", "the class is not in mirror mode, or binds immediately", (*volume.Observed).ClassMirrorsAndWaits)
 	rootBoundOutsideMember     = newFact("it is bound to a volume outside this member", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundOutsideMember })
 	rootNamesMirrorOfLeafClaim = newFact("it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirrorOfLeaf)
 	mirrorTerminating          = newFact("its host PV is terminating", "", func(s *volume.Observed) bool { return volumeTerminating(s.Placement.UnboundMirror) })
 	mirrorNamesOtherClaim      = newFact("the claimRef of its host PV does not name the root claim", "", func(s *volume.Observed) bool { return s.Placement.Diverted != nil })
-	rootClaimUnbound                = newFact("Kubernetes has not bound the root claim", "", func(s *volume.Observed) bool {
+	rootClaimUnbound           = newFact("Kubernetes has not bound the root claim", "", func(s *volume.Observed) bool {
 		return !metav1.HasAnnotation(s.Root.ObjectMeta, volumehelpers.AnnBindCompleted)
 	})
 	namedHostPVGone           = newFact("the PV that it names does not exist", "", func(s *volume.Observed) bool { return s.Placement.NamedHostGone })
 	hostRestoreUnconfirmed    = newFact("the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostRestoreUnconfirmed })
 	placementConfirmed        = newFact("an admin allows the use of the leaf claim's volume, or the leaf claim predates the confirmed restore of the host", "", (*volume.Observed).PlacementConfirmed)
-	mayHaveLeafClaimElsewhere = newFact("it is older than a restore of the host, and another member has a leaf claim for it, or cannot be queried", "", func(s *volume.Observed) bool { return s.PlacementMayBeForgotten() && s.Placement.Counterparts.MayExist() })
-	memberRefusesClass        = newFact("the member refuses its class, or is being deregistered", "", func(s *volume.Observed) bool {
+	mayHaveLeafClaimElsewhere = newFact("it is older than a restore of the host, and another member has a leaf claim for it, or cannot be queried", "", func(s *volume.Observed) bool {
+		return s.PlacementMayBeForgotten() && s.Placement.Counterparts.MayExist()
+	})
+	memberRefusesClass = newFact("the member refuses its class, or is being deregistered", "", func(s *volume.Observed) bool {
 		return s.Member.Leaving && s.LeafClaimAnswer().Refusal != nil || s.LeafClaimAnswer().RefusedByClass()
 	})
-	memberRefusesLeafClaim = newFact("the member refuses a leaf claim for it", "the member does not refuse a leaf claim for it", func(s *volume.Observed) bool { return problem.ReportLeafClaimRefused(s) != nil })
+	memberRefusesLeafClaim = newFact("the member refuses a leaf claim for it", "the member does not refuse a leaf claim for it", func(s *volume.Observed) bool { return volume.ReportLeafClaimRefused(s) != nil })
 	memberHasNamespace     = newFact("the member has the root claim's namespace", "the member lacks the root claim's namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.LeafClaimAnswer().MustWait })
 
 	provisionedVolumeGone = newFact("the leaf claim was created for a volume that is gone", "", func(s *volume.Observed) bool {
@@ -202,7 +207,7 @@ var (
 var (
 	dataSourceIsPlaced    = newFact("a claim or a snapshot is its data source", "neither a claim nor a snapshot is its data source", (*volume.Observed).PinnedBySource)
 	dataSourceNotHere     = newFact("its data source is not in this member, or not ready", "", (*volume.Observed).SourceNotReadyHere)
-	dataSourceRefused     = newFact("the member cannot create it from its data source", "", func(s *volume.Observed) bool { return problem.ReportSourceRefused(s) != nil })
+	dataSourceRefused     = newFact("the member cannot create it from its data source", "", func(s *volume.Observed) bool { return volume.ReportSourceRefused(s) != nil })
 	dataSourceGone        = newFact("its data source is gone from the member", "", (*volume.Observed).SourceGoneOrReplaced)
 	dataSourceDiffers     = newFact("the leaf claim was not created from the root claim's data source", "", (*volume.Observed).DataSourceDiffers)
 	noPodToSchedule       = newFact("the leaf claim's class waits for a consumer, and no Pod of the claim is to be scheduled", "", func(s *volume.Observed) bool { return s.Placement.Attempt.LacksConsumer })
@@ -216,7 +221,7 @@ var (
 	lostRootNamesPromise = newFact("Kubernetes has set it to Lost, and it names a promise", "", func(s *volume.Observed) bool {
 		return s.Root.Status.Phase == corev1.ClaimLost && hostpv.IsPromiseName(s.Root.Spec.VolumeName)
 	})
-	classInPromiseMode            = newFact("the class belongs to Xylem and is in promise mode", "the class does not belong to Xylem, or is not in promise mode", func(s *volume.Observed) bool { return hostclass.IsXylemClass(s.Class) && hostpv.IsPromiseClass(s.Class) })
+	classInPromiseMode            = newFact("the class belongs to Xylem and is in promise mode", "the class does not belong to Xylem, or is not in promise mode", func(s *volume.Observed) bool { return hostpv.IsXylemClass(s.Class) && hostpv.IsPromiseClass(s.Class) })
 	promiseImpossible             = newFact("Xylem cannot create a promise for it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root, s.Class) != nil })
 	rootBoundToPromiseWithoutDisk = newFact("it is bound to a promise without a disk", "it is not bound to a promise without a disk", func(s *volume.Observed) bool { return s.Promise != nil })
 	promiseGone                   = newFact("its promise is gone", "it names no promise that is gone", func(s *volume.Observed) bool { return s.PromiseLost })
@@ -233,4 +238,6 @@ var (
 
 // volumeTerminating reports whether a PV is being deleted. Kubernetes keeps the PV while it is Bound,
 // but the PV controller does not bind another claim to it.
-func volumeTerminating(pv *corev1.PersistentVolume) bool { return pv != nil && pv.DeletionTimestamp != nil }
+func volumeTerminating(pv *corev1.PersistentVolume) bool {
+	return pv != nil && pv.DeletionTimestamp != nil
+}

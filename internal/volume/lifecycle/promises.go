@@ -4,36 +4,36 @@ import (
 	"slices"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/volume/problem"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // promiseSections contains the sections of promise mode that apply until the promise is fulfilled.
 var promiseSections = []section{
 	{Title: "A claim without a PersistentVolume, as the controller promise observes it", When: []fact{noMemberObserved}, Rows: []row{
 		{Phase: Unpromised, When: []fact{rootTerminating}, Owner: Promise, Until: "the claim is gone"},
-		{Phase: Lost, When: []fact{not(classInPromiseMode), lostRootNamesPromise}, Owner: Promise, Reasons: v1alpha1.ReasonBroken, Report: problem.ReportPromiseGone, Until: "the class belongs to Xylem and is in promise mode"},
+		{Phase: Lost, When: []fact{not(classInPromiseMode), lostRootNamesPromise}, Owner: Promise, Reasons: v1alpha1.ReasonBroken, Report: volume.ReportPromiseGone, Until: "the class belongs to Xylem and is in promise mode"},
 		{Phase: Unpromised, When: []fact{not(classInPromiseMode)}, Owner: Promise, Until: "the class belongs to Xylem and is in promise mode"},
 		{Phase: Unpromised, When: []fact{promiseImpossible}, Owner: Promise, Until: "the claim is re-created; host_claim reports why this is necessary"},
 		{Phase: Unpromised, When: []fact{dataSourceNotRecorded}, Owner: Promise, Until: "the controller source records the location of the data source; if it cannot, host_claim reports why"},
 		{Phase: Unpromised, Step: CreatePromise, Owner: Promise},
 	}},
 	{Title: "An admin has abandoned the promise, and host_volume has not released the promise from its member yet", When: []fact{hasNoVolumeHere, rootBoundToPromiseWithoutDisk, promiseAbandoned}, Rows: []row{
-		{Phase: Terminating, When: []fact{promiseTerminating, either(podUsesItHere, hasLeafClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportPromiseTerminating, Until: "the claim is gone"},
+		{Phase: Terminating, When: []fact{promiseTerminating, either(podUsesItHere, hasLeafClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: volume.ReportPromiseTerminating, Until: "the claim is gone"},
 		{Phase: Abandoned, Owner: HostVolume, Until: "host_volume has released the promise"},
 	}},
 	{Title: "The claim of a promise without a disk is placed in another member", When: []fact{hasNoVolumeHere, rootBoundToPromiseWithoutDisk, rootPlacedElsewhere}, Rows: []row{
 		{Phase: Withdrawing, When: []fact{leafClaimNamesNoVolume}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unplacing, When: []fact{not(hasLeafClaim), promiseLabeledHere}, Step: Unlabel, Owner: RootPVC},
-		{Phase: Promised, When: []fact{either(podUsesItHere, hasLeafClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportPlacedElsewhere, Until: "the claim is placed in this member, or is no longer placed"},
+		{Phase: Promised, When: []fact{either(podUsesItHere, hasLeafClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: volume.ReportPlacedElsewhere, Until: "the claim is placed in this member, or is no longer placed"},
 		{Phase: Promised, Owner: RootPVC, Until: "a Pod of the claim is bound to this member's node"},
 	}},
 	{Title: "The claim of a promise without a disk is not placed", When: []fact{hasNoVolumeHere, rootBoundToPromiseWithoutDisk, not(rootPlaced)}, Rows: slices.Concat([]row{
-		{Phase: Promised, When: []fact{podUsesItHere, not(hasLeafClaim), not(rootTerminating), dataSourceNotHere}, Owner: RootPVC, Reasons: awaySourceReasons, Report: problem.ReportSourceNotReadyHere, Until: "the data source is ready in this member, or the Pod is deleted"},
-		{Phase: Unconfirmed, When: []fact{podUsesItHere, not(rootTerminating), mayHaveLeafClaimElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMayBePlacedElsewhere, Until: untilCounterpartsKnown},
+		{Phase: Promised, When: []fact{podUsesItHere, not(hasLeafClaim), not(rootTerminating), dataSourceNotHere}, Owner: RootPVC, Reasons: awaySourceReasons, Report: volume.ReportSourceNotReadyHere, Until: "the data source is ready in this member, or the Pod is deleted"},
+		{Phase: Unconfirmed, When: []fact{podUsesItHere, not(rootTerminating), mayHaveLeafClaimElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: volume.ReportMayBePlacedElsewhere, Until: untilCounterpartsKnown},
 		{Phase: Placing, When: []fact{podUsesItHere, not(rootTerminating)}, Step: Place, Owner: RootPVC},
 	}, unrecordedPlacementRows(memberKeepsPromise), []row{
 		{Phase: Withdrawing, When: []fact{leafClaimNamesNoVolume}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Surplus, When: []fact{hasLeafClaim}, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportAbandonedPromiseVolume, Until: "a Pod of the claim is bound to this member's node, or the leaf claim is gone"},
+		{Phase: Surplus, When: []fact{hasLeafClaim}, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: volume.ReportAbandonedPromiseVolume, Until: "a Pod of the claim is bound to this member's node, or the leaf claim is gone"},
 		{Phase: Promised, When: []fact{promiseLabeledElsewhere}, Owner: RootPVC, Until: "the other member releases the promise"},
 		{Phase: Promised, When: []fact{not(promiseLabeledHere)}, Owner: RootPVC, Until: "a Pod of the claim is bound to this member's node"},
 	})},
@@ -44,23 +44,23 @@ var promiseSections = []section{
 		{Phase: Unplacing, When: []fact{not(promiseLabeledHere)}, Step: Unplace, Owner: RootPVC},
 	}},
 	{Title: "A Pod waits for a promise's disk, which this member must provision", When: []fact{hasNoVolumeHere, rootBoundToPromiseWithoutDisk, not(hasLeafClaim), podUsesItHere, not(rootTerminating)}, Rows: []row{
-		{Phase: Placing, When: []fact{dataSourceNotHere}, Owner: RootPVC, Reasons: awaySourceReasons, Report: problem.ReportSourceNotReadyHere, Until: "the data source is ready, or the claim is deleted"},
-		{Phase: Placing, When: []fact{memberRefusesLeafClaim}, Owner: RootPVC, Reasons: classReasons + ", " + refusalReasons, Report: problem.ReportLeafClaimRefused, Until: "the cause of the refusal changes"},
-		{Phase: Placing, When: []fact{dataSourceRefused}, Owner: RootPVC, Reasons: sourceReasons, Report: problem.ReportSourceRefused, Until: "the claim's data source changes, or the claim is deleted"},
+		{Phase: Placing, When: []fact{dataSourceNotHere}, Owner: RootPVC, Reasons: awaySourceReasons, Report: volume.ReportSourceNotReadyHere, Until: "the data source is ready, or the claim is deleted"},
+		{Phase: Placing, When: []fact{memberRefusesLeafClaim}, Owner: RootPVC, Reasons: classReasons + ", " + refusalReasons, Report: volume.ReportLeafClaimRefused, Until: "the cause of the refusal changes"},
+		{Phase: Placing, When: []fact{dataSourceRefused}, Owner: RootPVC, Reasons: sourceReasons, Report: volume.ReportSourceRefused, Until: "the claim's data source changes, or the claim is deleted"},
 		{Phase: Placing, When: []fact{not(memberHasNamespace)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
-		{Phase: Unconfirmed, When: []fact{mayHaveLeafClaimElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMayBePlacedElsewhere, Until: untilCounterpartsKnown},
+		{Phase: Unconfirmed, When: []fact{mayHaveLeafClaimElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: volume.ReportMayBePlacedElsewhere, Until: untilCounterpartsKnown},
 		{Phase: Placing, Step: CreateClaim, Owner: RootPVC},
 	}},
 	{Title: "A promise without a disk and its claim are assigned to this member", When: []fact{hasNoVolumeHere, rootBoundToPromiseWithoutDisk}, Rows: []row{
 		{Phase: Unplacing, When: []fact{not(hasLeafClaim)}, Step: Unlabel, Owner: RootPVC},
 		{Phase: Withdrawing, When: []fact{leafClaimNamesNoVolume, dataSourceGone}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Mismatched, When: []fact{dataSourceDiffers}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportDataSourceDiffers, Until: "the claim is gone"},
-		{Phase: Lost, When: []fact{not(leafClaimNamesNoVolume), provisionedVolumeGone}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedVolumeVanished, Until: "the leaf claim is gone, or the volume exists again"},
-		{Phase: Lost, When: []fact{leafClaimLostItsVolume}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
+		{Phase: Mismatched, When: []fact{dataSourceDiffers}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: volume.ReportDataSourceDiffers, Until: "the claim is gone"},
+		{Phase: Lost, When: []fact{not(leafClaimNamesNoVolume), provisionedVolumeGone}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: volume.ReportProvisionedVolumeVanished, Until: "the leaf claim is gone, or the volume exists again"},
+		{Phase: Lost, When: []fact{leafClaimLostItsVolume}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: volume.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
 		{Phase: Provisioned, When: []fact{not(leafClaimNamesNoVolume), not(provisionedVolumeTerminating)}, Owner: RootPVC, Until: "leaf_pv fulfills the promise"},
 		{Phase: Withdrawing, When: []fact{leafClaimNamesNoVolume, not(podUsesItHere)}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Terminating, When: []fact{provisionedVolumeTerminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
-		{Phase: Provisioning, Owner: RootPVC, Reasons: failureReasons, Report: problem.ReportProvisioningFailure, Until: "the member provisions the disk, or no Pod uses the claim"},
+		{Phase: Terminating, When: []fact{provisionedVolumeTerminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: volume.ReportProvisionedTerminating, Until: "the claim is gone"},
+		{Phase: Provisioning, Owner: RootPVC, Reasons: failureReasons, Report: volume.ReportProvisioningFailure, Until: "the member provisions the disk, or no Pod uses the claim"},
 	}},
 	{Title: "A promise that is not assigned to a member", When: []fact{promiseHasNoMember, not(abandonedByAdmin)}, Rows: []row{
 		{Phase: Ending, When: []fact{hostPVEnded, either(not(hostPVTerminating), hostPVHasFinalizer)}, Step: DropPromise, Owner: HostVolume},
@@ -87,6 +87,6 @@ var promiseSections = []section{
 		{Phase: Idle, When: []fact{usedOrStillNeeded}, Step: Unmark, Owner: RootPV},
 		{Phase: Idle, When: []fact{marksMayPredateRestore}, Step: Unmark, Owner: RootPV},
 		{Phase: Releasing, When: []fact{podHasUsedIt, mustBeDestroyed}, Step: SetDeleteUnused, Owner: RootPV},
-		{Phase: Idle, When: []fact{hasLeafPV}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportUnusedDiskKept, Until: "the policies change, or a Pod uses it"},
+		{Phase: Idle, When: []fact{hasLeafPV}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: volume.ReportUnusedDiskKept, Until: "the policies change, or a Pod uses it"},
 	}},
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
-	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
 // asking returns a host PV with which an admin requests the leaf PV.
@@ -38,7 +37,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 		return "no controller reports the state"
 	}
 	if p.Step != Import {
-		if s.RootBoundToImport() && !problem.ImportAllowed(s) && (p.Owner != RootPVC || p.Report == nil) {
+		if s.RootBoundToImport() && !volume.ImportAllowed(s) && (p.Owner != RootPVC || p.Report == nil) {
 			return "a claim is bound to a host PV that does not get a volume, and no controller reports it (I6)"
 		}
 		return ""
@@ -200,7 +199,7 @@ func TestImports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: test.leaf, Imports: []corev1.PersistentVolume{test.asks}}
 			p, reason := NextPlan(s), ""
-			if refusal := problem.ReportImportRefused(s); refusal != nil {
+			if refusal := volume.ReportImportRefused(s); refusal != nil {
 				reason = refusal.Reason
 				for _, part := range append(parts[name], member.Registration) {
 					if !strings.Contains(refusal.Message, part) {

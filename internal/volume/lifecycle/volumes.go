@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/volume/problem"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // volumeSections contains the sections for volumes that exist, or existed, in both modes.
@@ -12,18 +12,18 @@ var volumeSections = []section{
 	{Title: "Two host PVs represent it", When: []fact{twoHostPVsRepresentIt}, Rows: []row{
 		{Phase: Holding, When: []fact{leafPVStamped, not(leafPVRetainedOrGone)}, Step: SetRetain, Owner: LeafPV},
 		{Phase: Retained, When: []fact{hostPVTerminating, hostPVHasFinalizer}, Step: DropKept, Owner: RootPV},
-		{Phase: Mismatched, When: []fact{rootBoundToIt, not(leafClaimHoldsIt)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwinHostVolumes, Until: "one of the two host PVs is gone"},
-		{Phase: Mismatched, Owner: RootPV, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwinHostVolumes, Until: "one of the two host PVs is gone"},
+		{Phase: Mismatched, When: []fact{rootBoundToIt, not(leafClaimHoldsIt)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: volume.ReportTwinHostVolumes, Until: "one of the two host PVs is gone"},
+		{Phase: Mismatched, Owner: RootPV, Reasons: v1alpha1.ReasonVolumeMismatch, Report: volume.ReportTwinHostVolumes, Until: "one of the two host PVs is gone"},
 	}},
 	{Title: "An admin's host PV requests it, but Xylem has not recorded that PV", When: []fact{not(hasHostVolume)}, Rows: []row{
 		{Phase: Importing, When: []fact{importMayAdoptIt}, Step: Import, Owner: LeafPV},
-		{Phase: Importing, When: []fact{rootBoundToImport}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportImportRefused, Until: "the host PV may adopt the volume, or the claim is deleted"},
+		{Phase: Importing, When: []fact{rootBoundToImport}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: volume.ReportImportRefused, Until: "the host PV may adopt the volume, or the claim is deleted"},
 	}},
 	{Title: "An admin's host PV represents it, and no claim has used it yet", When: []fact{importNotStampedYet}, Rows: []row{
 		{Phase: Importing, When: []fact{not(hostPVTerminating), not(abandonedByAdmin), memberAdminConsented}, Step: Take, Owner: LeafPV},
 		{Phase: Importing, When: []fact{hostPVTerminating, hostPVHasFinalizer, either(hostPVFree, hostPVEnded)}, Step: DropKept, Owner: RootPV},
-		{Phase: Importing, When: []fact{rootBoundToIt, not(rootTerminating)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportImportNotTaken, Until: "the host PV may adopt the volume, or the claim is deleted"},
-		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportImportNotTaken, Until: "the host PV may adopt the volume, or is deleted"},
+		{Phase: Importing, When: []fact{rootBoundToIt, not(rootTerminating)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: volume.ReportImportNotTaken, Until: "the host PV may adopt the volume, or the claim is deleted"},
+		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: volume.ReportImportNotTaken, Until: "the host PV may adopt the volume, or is deleted"},
 	}},
 
 	{Title: "A claim that the host may have lost in a restore used it last: retain it", When: []fact{lastClaimMayBeLost, not(abandonedByAdmin)}, Rows: []row{
@@ -49,15 +49,15 @@ var volumeSections = []section{
 	{Title: "Its claim is gone, and its host PV has ended", When: []fact{not(hasRootClaim), hostPVEnded}, Rows: []row{
 		{Phase: Destroying, When: []fact{not(abandonedByAdmin), not(hostPVHasFinalizer), not(hostPVTerminating), not(mayHaveCopiesElsewhere), mustBeDestroyed, not(hasLeafPV), not(leafClaimNamesIt)}, Step: DropHost, Owner: RootPV},
 		{Phase: Retained, When: []fact{either(abandonedByAdmin, not(hostPVHasFinalizer))}, Owner: RootPV, Until: "the host PV is gone"},
-		{Phase: Ending, When: []fact{either(mayHaveCopiesElsewhere, clonesArePending)}, Owner: RootPV, Reasons: v1alpha1.ReasonStillNeeded, Report: problem.ReportVolumeNeeded, Until: "shared_pv has removed the copies, and the claims have their disks or are gone"},
+		{Phase: Ending, When: []fact{either(mayHaveCopiesElsewhere, clonesArePending)}, Owner: RootPV, Reasons: v1alpha1.ReasonStillNeeded, Report: volume.ReportVolumeNeeded, Until: "shared_pv has removed the copies, and the claims have their disks or are gone"},
 		{Phase: Destroying, When: []fact{mustBeDestroyed, not(hasLeafPV), not(leafClaimNamesIt)}, Step: DropHost, Owner: RootPV},
 		{Phase: Destroying, When: []fact{mustBeDestroyed, hasLeafPV, not(leafPVTerminating), not(leafPVPolicyDelete)}, Step: SetDelete, Owner: RootPV},
 		{Phase: Ending, When: []fact{leafClaimNamesIt, leafClaimTerminating}, Owner: RootPV, Until: "the leaf claim is gone"},
 		{Phase: Ending, When: []fact{leafClaimNamesIt, leafClaimMayBeDeleted}, Step: DeleteClaim, Owner: RootPV},
 		{Phase: Retained, When: []fact{not(mustBeDestroyed), hostPVTerminating, either(not(leafClaimNamesIt), not(otherLeafPVHasItsName))}, Step: DropKept, Owner: RootPV},
 		{Phase: Mirrored, When: []fact{hostPVOutdated}, Step: UpdateHost, Owner: LeafPV},
-		{Phase: Retained, When: []fact{not(leafClaimNamesIt), policyIsRecycle}, Owner: RootPV, Reasons: v1alpha1.ReasonReclaimPolicyUnsupported, Report: problem.ReportPolicyUnsupported, Until: "the host PV changes"},
-		{Phase: Retained, When: []fact{not(leafClaimNamesIt), adoptedButNeverUsed}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKeptNeverUsed, Until: "the host PV changes"},
+		{Phase: Retained, When: []fact{not(leafClaimNamesIt), policyIsRecycle}, Owner: RootPV, Reasons: v1alpha1.ReasonReclaimPolicyUnsupported, Report: volume.ReportPolicyUnsupported, Until: "the host PV changes"},
+		{Phase: Retained, When: []fact{not(leafClaimNamesIt), adoptedButNeverUsed}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: volume.ReportKeptNeverUsed, Until: "the host PV changes"},
 		{Phase: Destroying, When: []fact{mustBeDestroyed}, Owner: RootPV, Until: "the leaf PV is gone"},
 		{Phase: Retained, Owner: RootPV, Until: "the host PV changes"},
 	}},
@@ -71,7 +71,7 @@ var volumeSections = []section{
 		{Phase: Withdrawing, When: []fact{leafClaimNamesNoVolume}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Ending, When: []fact{not(hasHostVolume), not(hostPVRepresentsEarlierLeafPV), not(hasLeafPV), not(leafClaimBound)}, Step: DeleteLost, Owner: RootPVC},
 		{Phase: Ending, When: []fact{not(hasHostVolume), not(hostPVRepresentsEarlierLeafPV), leafClaimHoldsIt, not(leafPVStamped), not(mayHaveBeenMirrored)}, Step: DestroyUnmirrored, Owner: RootPVC},
-		{Phase: Ending, When: []fact{not(hasHostVolume), hostPVRepresentsEarlierLeafPV, leafClaimHoldsIt, leafPVStamped}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: problem.ReportHeldByEarlierClaim, Until: "the earlier host PV is released"},
+		{Phase: Ending, When: []fact{not(hasHostVolume), hostPVRepresentsEarlierLeafPV, leafClaimHoldsIt, leafPVStamped}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: volume.ReportHeldByEarlierClaim, Until: "the earlier host PV is released"},
 		{Phase: Ending, When: []fact{not(hasHostVolume), leafClaimHoldsIt, leafPVStamped, leafPVRetainedOrGone, either(not(promiseAssignedHere), leafPVTerminating)}, Step: DeleteRetained, Owner: RootPVC},
 		{Phase: Ending, Owner: RootPVC, Until: "the host PV is released, or the leaf PV changes"},
 	}},
@@ -83,14 +83,14 @@ var volumeSections = []section{
 	}},
 
 	{Title: "Its host PV has ended, and its claim is, or will be, bound to another volume", When: []fact{hostPVEnded, not(rootWillBeBoundToIt), not(abandonedByAdmin), hostPVHasFinalizer}, Rows: []row{
-		{Phase: Ending, When: []fact{either(mayHaveCopiesElsewhere, clonesArePending)}, Owner: RootPV, Reasons: v1alpha1.ReasonStillNeeded, Report: problem.ReportVolumeNeeded, Until: "shared_pv has removed the copies, and the claims have their disks or are gone"},
+		{Phase: Ending, When: []fact{either(mayHaveCopiesElsewhere, clonesArePending)}, Owner: RootPV, Reasons: v1alpha1.ReasonStillNeeded, Report: volume.ReportVolumeNeeded, Until: "shared_pv has removed the copies, and the claims have their disks or are gone"},
 		{Phase: Destroying, When: []fact{mustBeDestroyed, not(hasLeafPV), not(leafClaimNamesIt)}, Step: DropHost, Owner: RootPV},
 		{Phase: Retained, When: []fact{not(mustBeDestroyed), hostPVTerminating, either(not(leafClaimNamesIt), not(otherLeafPVHasItsName))}, Step: DropKept, Owner: RootPV},
 	}},
 	{Title: "Its claim is, or will be, bound to another volume", When: []fact{relatedToThisHost, not(rootWillBeBoundToIt)}, Rows: []row{
 		{Phase: Mismatched, When: []fact{not(hasHostVolume), rootHasHostPVOfOtherLeafPV, leafPVNotSecured}, Step: Secure, Owner: LeafPV},
-		{Phase: Mismatched, When: []fact{not(hasHostVolume), rootHasHostPVOfOtherLeafPV}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: problem.ReportMistakenHostVolume, Until: "the claim is deleted, or an admin resolves the mismatch"},
-		{Phase: Surplus, When: []fact{rootPlacedOrBoundElsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSurplusVolume, Until: "the claim is deleted, or is placed in this member"},
+		{Phase: Mismatched, When: []fact{not(hasHostVolume), rootHasHostPVOfOtherLeafPV}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: volume.ReportMistakenHostVolume, Until: "the claim is deleted, or an admin resolves the mismatch"},
+		{Phase: Surplus, When: []fact{rootPlacedOrBoundElsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: volume.ReportSurplusVolume, Until: "the claim is deleted, or is placed in this member"},
 		{Phase: Provisioned, When: []fact{not(rootPlaced)}, Owner: RootPVC, Until: "root_pvc places the claim in this member"},
 	}},
 	{Title: "Its host PV has ended, but its claim is still in the cache", When: []fact{rootWillBeBoundToIt, hostPVEnded}, Rows: []row{
@@ -127,28 +127,28 @@ var volumeSections = []section{
 		{Phase: Bound, When: []fact{leafClaimTerminating}, Owner: RootPVC, Until: "the leaf claim is gone"},
 		{Phase: Ending, When: []fact{rootTerminating}, Owner: RootPVC, Until: "the root claim is gone"},
 		{Phase: Bound, When: []fact{not(rootPlaced)}, Step: Place, Owner: RootPVC},
-		{Phase: Bound, When: []fact{not(rootPlacedHere)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportPlacedElsewhere, Until: "the claim is placed in this member"},
+		{Phase: Bound, When: []fact{not(rootPlacedHere)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: volume.ReportPlacedElsewhere, Until: "the claim is placed in this member"},
 		{Phase: Releasing, When: []fact{markedAsReleasing}, Owner: RootPV, Until: "the disk is gone"},
-		{Phase: Lost, When: []fact{not(hasLeafPV), otherLeafPVHasItsName}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: problem.ReportVolumeReplaced, Until: "the claim is deleted"},
-		{Phase: Lost, When: []fact{not(hasLeafPV)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportVolumeLost, Until: "the leaf PV exists again, or the claim is deleted"},
-		{Phase: Bound, When: []fact{leafPVTerminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportVolumeTerminating, Until: "the claim is deleted"},
-		{Phase: InUse, When: []fact{otherLeafClaimHoldsIt, otherLeafClaimHasRoot}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportOtherHolder, Until: "the other root claim is gone"},
+		{Phase: Lost, When: []fact{not(hasLeafPV), otherLeafPVHasItsName}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: volume.ReportVolumeReplaced, Until: "the claim is deleted"},
+		{Phase: Lost, When: []fact{not(hasLeafPV)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: volume.ReportVolumeLost, Until: "the leaf PV exists again, or the claim is deleted"},
+		{Phase: Bound, When: []fact{leafPVTerminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: volume.ReportVolumeTerminating, Until: "the claim is deleted"},
+		{Phase: InUse, When: []fact{otherLeafClaimHoldsIt, otherLeafClaimHasRoot}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: volume.ReportOtherHolder, Until: "the other root claim is gone"},
 		{Phase: Reusing, When: []fact{earlierLeafClaimHasName}, Owner: RootPVC, Until: "that leaf claim is gone"},
-		{Phase: Reusing, When: []fact{not(hasLeafClaim), memberRefusesLeafClaim}, Owner: RootPVC, Reasons: refusalReasons, Report: problem.ReportLeafClaimRefused, Until: "the cause of the refusal changes"},
+		{Phase: Reusing, When: []fact{not(hasLeafClaim), memberRefusesLeafClaim}, Owner: RootPVC, Reasons: refusalReasons, Report: volume.ReportLeafClaimRefused, Until: "the cause of the refusal changes"},
 		{Phase: Reusing, When: []fact{not(hasLeafClaim), not(memberHasNamespace)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Reusing, When: []fact{not(hasLeafClaim)}, Step: CreateClaim, Owner: RootPVC},
 		{Phase: Reusing, When: []fact{leafClaimNamesNoVolume, leafPVNamesLeafClaim}, Owner: RootPVC, Until: "the member binds the leaf claim"},
 		{Phase: Withdrawing, When: []fact{leafClaimNamesNoVolume}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Mismatched, When: []fact{not(leafClaimNamesIt)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportVolumeMismatch, Until: "the claim is deleted, or an admin resolves the mismatch"},
-		{Phase: Mismatched, When: []fact{leafPVNamesOtherClaim, not(leafPVBound), not(leafPVStamped)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportStampLost, Until: "the member's admin restores the stamp"},
-		{Phase: InUse, When: []fact{leafPVNamesOtherClaim, leafPVBound}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportVolumeInUse, Until: "the other claim is deleted"},
-		{Phase: Lost, When: []fact{leafClaimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportLeafClaimLost, Until: "the leaf claim or the claim is deleted"},
+		{Phase: Mismatched, When: []fact{not(leafClaimNamesIt)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: volume.ReportVolumeMismatch, Until: "the claim is deleted, or an admin resolves the mismatch"},
+		{Phase: Mismatched, When: []fact{leafPVNamesOtherClaim, not(leafPVBound), not(leafPVStamped)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: volume.ReportStampLost, Until: "the member's admin restores the stamp"},
+		{Phase: InUse, When: []fact{leafPVNamesOtherClaim, leafPVBound}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: volume.ReportVolumeInUse, Until: "the other claim is deleted"},
+		{Phase: Lost, When: []fact{leafClaimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: volume.ReportLeafClaimLost, Until: "the leaf claim or the claim is deleted"},
 		{Phase: Reusing, When: []fact{leafClaimNotBoundAgain}, Step: Touch, Owner: RootPVC},
 		{Phase: Mirrored, When: []fact{hostPVOutdated, not(abandonedByAdmin), either(markedAsReleasing, leafClaimAndLeafPVBound)}, Step: UpdateHost, Owner: LeafPV},
 		{Phase: Bound, When: []fact{rootRequestsMoreStorage}, Step: Grow, Owner: RootPVC},
 		{Phase: Bound, When: []fact{attributesClassChanged}, Step: Modify, Owner: RootPVC},
-		{Phase: Bound, When: []fact{attributesClassRemoved}, Owner: RootPVC, Reasons: v1alpha1.ReasonModifyUnsupported, Report: problem.ReportAttributesClassNotRemovable, Until: "the claim names a class"},
-		{Phase: Idle, When: []fact{diskReleasedWhenUnused, not(abandonedByAdmin), hostPVHasFinalizer, not(usedOrStillNeeded)}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportUnusedDiskKept, Until: "the policies change, or a Pod uses it"},
+		{Phase: Bound, When: []fact{attributesClassRemoved}, Owner: RootPVC, Reasons: v1alpha1.ReasonModifyUnsupported, Report: volume.ReportAttributesClassNotRemovable, Until: "the claim names a class"},
+		{Phase: Idle, When: []fact{diskReleasedWhenUnused, not(abandonedByAdmin), hostPVHasFinalizer, not(usedOrStillNeeded)}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: volume.ReportUnusedDiskKept, Until: "the policies change, or a Pod uses it"},
 		{Phase: Bound, Owner: RootPVC, Until: "the claim changes"},
 	}},
 }

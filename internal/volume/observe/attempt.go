@@ -15,8 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
@@ -128,11 +127,11 @@ func (o Observer) recordSilentScheduler(attempt *volume.Attempt, leaf *corev1.Po
 // sourceElsewhere reports whether an unbound claim must not be created here, because its data source is in
 // another member, or the source's location is not recorded yet.
 func (o Observer) sourceElsewhere(claim *corev1.PersistentVolumeClaim) bool {
-	source, has := datasource.DataSourceOf(claim)
+	source, has := mirror.DataSourceOf(claim)
 	if !has || !source.IsInOneMember() || claim.Spec.VolumeName != "" {
 		return false
 	}
-	record, recorded := datasource.DataSourceRecordOf(claim)
+	record, recorded := mirror.DataSourceRecordOf(claim)
 	return !recorded || record.ClusterID != o.ClusterID
 }
 
@@ -169,7 +168,7 @@ func (c classedClaim) waitsForProvisioner() bool {
 }
 
 func (c classedClaim) waitsForNode() bool {
-	return c.claim.Annotations[route.AnnSelectedNode] == "" && c.class != nil && hostclass.WaitsForConsumer(c.class)
+	return c.claim.Annotations[route.AnnSelectedNode] == "" && c.class != nil && hostpv.WaitsForConsumer(c.class)
 }
 
 // aboutToBindHere reports whether the host's scheduler is about to bind a Pod to this member's node. If the

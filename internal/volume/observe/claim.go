@@ -9,7 +9,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
@@ -71,8 +70,8 @@ func keepsMirror(s *volume.Observed) bool {
 // sourceRecordedIn reports whether the member had the root's data source when the promise was created.
 // No other member may fulfill that promise.
 func (c *Claim) sourceRecordedIn(m mirror.Member) bool {
-	record, recorded := datasource.DataSourceRecordOf(c.Root)
-	return recorded && datasource.HasDataSource(c.Root) && record.ClusterID == m.ClusterID
+	record, recorded := mirror.DataSourceRecordOf(c.Root)
+	return recorded && mirror.HasDataSource(c.Root) && record.ClusterID == m.ClusterID
 }
 
 // ObserveClaim observes a claim by the name that root and leaf share: this member's volume that the root is bound

@@ -17,7 +17,6 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -52,7 +51,7 @@ type Observer struct {
 	SnapshotProblem *mirror.Refusal
 	// HostRestored is the time of the host's last restore, according to this member. HostRestoreUnconfirmed
 	// means that no admin has confirmed this restore yet.
-	HostRestored    time.Time
+	HostRestored           time.Time
 	HostRestoreUnconfirmed bool
 	// Now returns the time by the member's clock, which the times of its objects come from. HostNow returns
 	// the time by this process's clock.
@@ -61,14 +60,14 @@ type Observer struct {
 	NamespaceRejection func(root *corev1.PersistentVolumeClaim) *mirror.Refusal
 }
 
-// For returns the observer of a member's link, with what the link knows now.
-func For(link *member.Link, options Options) Observer {
+// ObserverOfLink returns the observer of a member's link, with what the link knows now.
+func ObserverOfLink(link *member.Link, options Options) Observer {
 	restores := link.LastRestoreTimes()
 	o := Observer{
 		Prover: link.NewProver(), Options: options, Rules: link.Rules,
 		HostSnapshots: link.HostSnapshots.CheckServed, LeafSnapshots: link.LeafSnapshotCache(),
 		HostRestored: restores.Host, HostRestoreUnconfirmed: restores.HostUnconfirmed,
-		HostNow:  func() time.Time { return link.Clock.Now() },
+		HostNow:            func() time.Time { return link.Clock.Now() },
 		NamespaceRejection: func(root *corev1.PersistentVolumeClaim) *mirror.Refusal { return rejectionOf(link, root) },
 	}
 	o.Now = o.HostNow
@@ -257,7 +256,7 @@ func (o Observer) observeCloneNeeds(ctx context.Context, s *volume.Observed) err
 	if s.Leaf == nil || s.HostClaimRefUID() == "" || !s.ReleasedWhenUnused() && (!hostpv.IsReleasedOrFailed(s.Host) || !s.MustBeDestroyed() && s.LeafClaim == nil) {
 		return nil
 	}
-	source := datasource.ClaimDataSource(s.Host.Spec.ClaimRef.Name)
+	source := mirror.ClaimDataSource(s.Host.Spec.ClaimRef.Name)
 	waiting, err := index.UnfilledClaimsFrom(ctx, o.Host, s.Host.Spec.ClaimRef.Namespace, source.IndexKey())
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -166,7 +165,7 @@ func (o Observer) observePlacedRegistration(ctx context.Context, s *volume.Obser
 // observeMember reads the classes on both sides, the member's node and its namespace. The class of
 // a promise is the class at the time of its creation.
 func (o Observer) observeMember(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
-	name := hostclass.ClassNameOf(claim)
+	name := hostpv.ClassNameOf(claim)
 	if s.ClaimWithoutVolume() && s.Promise != nil {
 		name = s.Promise.Spec.StorageClassName
 	}
@@ -178,7 +177,7 @@ func (o Observer) observeMember(ctx context.Context, s *volume.Observed, claim *
 		class = placement.PromisedClass(s.Promise, class)
 	}
 	s.Class = class
-	if hostclass.IsXylemClass(class) {
+	if hostpv.IsXylemClass(class) {
 		var classes storagev1.StorageClassList
 		if err := o.Cache.List(ctx, &classes, index.ReadOnly); err != nil {
 			return fmt.Errorf("list the member's storage classes: %w", err)

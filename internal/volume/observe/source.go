@@ -12,8 +12,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -31,7 +29,7 @@ func (o Observer) observeSource(ctx context.Context, s *volume.Observed, root *c
 	}
 	from := &volume.SourceInMember{Of: source.Of, At: source.Locate(root)}
 	s.Placement.Source = from
-	if hostclass.IsXylemClass(s.Class) {
+	if hostpv.IsXylemClass(s.Class) {
 		if from.Class, err = index.FindObject[storagev1.StorageClass](ctx, o.Cache, index.ClusterScopedKey(s.LeafClaimAnswer().Class)); err != nil {
 			return err
 		}
@@ -77,8 +75,8 @@ func (o Observer) observeNamesake(ctx context.Context, s *volume.Observed) error
 	if s.Root == nil || s.LeafClaim == nil || s.Root.Spec.VolumeName != "" && !hostpv.IsPromiseName(s.Root.Spec.VolumeName) {
 		return nil
 	}
-	source, _ := datasource.DataSourceOf(s.Root)
-	was := datasource.DataSourceUIDOfLeaf(s.LeafClaim)
+	source, _ := mirror.DataSourceOf(s.Root)
+	was := mirror.DataSourceUIDOfLeaf(s.LeafClaim)
 	if was == "" {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -42,8 +41,8 @@ func (u *UnusedPromises) Begin(promise types.UID, mark string, at time.Time) {
 	u.listed[promise] = listing{mark, at}
 }
 
-// End drops the record of a promise that a Pod uses, or that has no disk.
-func (u *UnusedPromises) End(promise types.UID) {
+// ForgetPromise drops the record of a promise that a Pod uses, or that has no disk.
+func (u *UnusedPromises) ForgetPromise(promise types.UID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.listed, promise)
@@ -80,7 +79,7 @@ func (u *UnusedPromises) Observe(s *volume.Observed, now time.Time, mayLackRoot 
 	if !s.ReleasedWhenUnused() {
 		return
 	}
-	class, err := hostclass.ReadClassParameters(hostpv.ClassOfPromise(s.Host))
+	class, err := hostpv.ReadClassParameters(hostpv.ClassOfPromise(s.Host))
 	s.Unused.GracePeriod, s.Unused.Unreadable = class.ReleaseGrace, err
 	s.Unused.Duration, s.Unused.PodsListed = u.since(s.Host, now)
 	s.Unused.MarkOutdated = hostpv.IsReleasingDisk(s.Host) && !s.Unused.PodsListed && s.Leaf != nil && mayLackRoot(s.Leaf)

@@ -14,9 +14,9 @@ const (
 	volumeFacts    = "internal/volume/lifecycle/facts.go"
 	volumeObserved = "internal/volume/observed.go"
 	volumeObserve  = "internal/volume/observe/observe.go"
-	desiredVolume  = "internal/volume/desired/volume.go"
+	desiredVolume  = "internal/volume/volume.go"
 	volumeClaim    = "internal/volume/claim.go"
-	desiredClaim   = "internal/volume/desired/claim.go"
+	desiredClaim   = "internal/volume/desired_claim.go"
 	volumeSource   = "internal/volume/source.go"
 	claimTable     = "internal/volume/lifecycle/claims.go"
 	mirrorVolume   = "internal/mirror/hostpv/volume.go"
@@ -30,7 +30,7 @@ const (
 )
 
 // unproven removes host PVs without proof that their leaf PVs are gone.
-var unproven = Edit{"internal/proof/dropping/dropping.go", "\tcluster, name, uid, ours := hostpv.LeafOfHostVolume(host)\n", "\treturn newDroppableVolume(p.Clock, p.Clock.Now(), host), true, nil\n\tcluster, name, uid, ours := hostpv.LeafOfHostVolume(host)\n"}
+var unproven = Edit{"internal/proof/dropping.go", "\tcluster, name, uid, ours := hostpv.LeafOfHostVolume(host)\n", "\treturn newDroppableVolume(p.Clock, p.Clock.Now(), host), true, nil\n\tcluster, name, uid, ours := hostpv.LeafOfHostVolume(host)\n"}
 
 // panics makes controller-runtime not recover panics, so that they end the process.
 var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}
@@ -43,7 +43,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Edits: []Edit{
 				{"internal/route/router.go", "return r.VisitObjects(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.enqueueRequests(nil, obj) })", "return r.VisitObjects(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n\t\tswitch obj.(type) {\n\t\tcase *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n\t\t\treturn\n\t\t}\n\t\ts.enqueueRequests(nil, obj)\n\t})"},
 				{link, "	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/event\"\n	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n"},
-				{link, "l.Cache, object, urgency.EnqueueHandler(requests), only...)", "l.ServedCache, object, urgency.EnqueueHandler(requests), append(only,\n\t\tpredicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n\t\t\tswitch e.Object.(type) {\n\t\t\tcase *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n\t\t\t\treturn !e.IsInInitialList\n\t\t\t}\n\t\t\treturn true\n\t\t}})...)"},
+				{link, "l.Cache, object, route.EnqueueHandler(requests), only...)", "l.ServedCache, object, route.EnqueueHandler(requests), append(only,\n\t\tpredicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n\t\t\tswitch e.Object.(type) {\n\t\t\tcase *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n\t\t\t\treturn !e.IsInInitialList\n\t\t\t}\n\t\t\treturn true\n\t\t}})...)"},
 			},
 			Scenario: "delete", Fault: "kill-before@cluster38/delete/persistentvolumeclaims/data#1",
 			Caught: []string{"I1", "I6"},
@@ -152,7 +152,7 @@ func others() []Mutation {
 		},
 		{
 			Name: "no-class", Class: "a defaulted class is not written back",
-			Edits:    []Edit{{mirrorVolume, "\tspec.StorageClassName = hostclass.ClassNameOf(root)", "\t_, spec.StorageClassName = hostclass.ClassNameOf, \"\""}},
+			Edits:    []Edit{{mirrorVolume, "\tspec.StorageClassName = ClassNameOf(root)", "\t_, spec.StorageClassName = ClassNameOf, \"\""}},
 			Scenario: "grow", Caught: []string{"I6"},
 		},
 		{
@@ -163,8 +163,8 @@ func others() []Mutation {
 		{
 			Name: "unpinned", Class: "failover loses the data: the host PV is not pinned to the member that has the disk",
 			Edits: []Edit{
-				{mirrorVolume, "\tspec.NodeAffinity = affinity.NodeAffinityToMember(m.ClusterID)", "\t_, spec.NodeAffinity = affinity.NodeAffinityToMember, nil"},
-				{mirrorVolume, " || !affinity.IsNodeAffinityToMember(host.Spec.NodeAffinity, clusterID) && BackendOfVolume(host) == \"\" {", " {"},
+				{mirrorVolume, "\tspec.NodeAffinity = mirror.NodeAffinityToMember(m.ClusterID)", "\t_, spec.NodeAffinity = podspec.NodeAffinityToMember, nil"},
+				{mirrorVolume, " || !mirror.IsNodeAffinityToMember(host.Spec.NodeAffinity, clusterID) && BackendOfVolume(host) == \"\" {", " {"},
 			},
 			Scenario: "create", Caught: []string{"I6"},
 		},

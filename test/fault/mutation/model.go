@@ -19,7 +19,7 @@ func ofClones() []Mutation {
 			Name: "empty-copy", Class: "a claim with a data source gets an empty disk: the source is dropped, and neither of the two checks detects it", Check: "TestClones",
 			Edits: []Edit{
 				dropsSource,
-				{"internal/controller/rootpvc/source.go", "if datasource.SameDataSource(o.Root, tried) {", "if true {"},
+				{"internal/controller/rootpvc/source.go", "if mirror.SameDataSource(o.Root, created) {", "if true {"},
 				{volumeTable, "not(hasHostVolume), leafClaimHoldsIt, dataSourceDiffers}", "not(hasHostVolume), leafClaimHoldsIt, dataSourceDiffers, hasHostVolume}"},
 			},
 			Caught: []string{"empty disk"},
@@ -29,7 +29,7 @@ func ofClones() []Mutation {
 			Edits: []Edit{
 				{"internal/placement/copysource.go", "recorded && from.UID != record.UID", "recorded && from.UID == \"\" && record.UID != \"\""},
 				{volumeSource, "record != from.At.DataSourceRecord", "record.ClusterID != from.At.ClusterID"},
-				{"internal/proof/placing/source.go", "record != at.DataSourceRecord", "record.ClusterID != at.ClusterID"},
+				{"internal/proof/source.go", "record != at.DataSourceRecord", "record.ClusterID != at.ClusterID"},
 			},
 			Caught: []string{"data that is not its source's"},
 		},
@@ -120,8 +120,8 @@ func modelled() []Mutation {
 			Name: "proves-too-early", Class: "the leaf claim is deleted with the proof of the host PV that was for the step before, although an admin may have set Retain since",
 			Edits: []Edit{
 				{rootPVAct, "\tif e.Host, proven, err = r.NewProver().ProveHostReleased(ctx, s.Host); err", "\tearlier := e.Host\n\tif e.Host, proven, err = r.NewProver().ProveHostReleased(ctx, s.Host); earlier != (proof.ProveHostReleased{}) {\n\t\te.Host, proven, err = earlier, true, nil\n\t}\n\tif err"},
-				{"internal/proof/evidence.go", "return DestroyingVolume{Root: RootGone{e.Root.witness.ForOneMoreWrite()}}", "return DestroyingVolume{Root: ProveRootGone{e.Root.witness.ForOneMoreWrite()}, Host: HostReleased{hostVolume{e.Host.witness.ForOneMoreWrite(), e.Host.pv}}}"},
-				{"internal/proof/evidence.go", "return witness.SpendProofs(e.Root.witness, e.Leaf.witness, e.Host.witness)", "return witness.SpendProofs(e.Root.witness, e.Host.witness)"},
+				{"internal/proof/evidence.go", "return DestroyingVolume{Root: RootGone{e.Root.witness.ForOneMoreWrite()}}", "return DestroyingVolume{Root: ProveRootGone{e.Root.ForOneMoreWrite()}, Host: HostReleased{hostVolume{e.Host.ForOneMoreWrite(), e.Host.pv}}}"},
+				{"internal/proof/evidence.go", "return SpendProofs(e.Root.witness, e.Leaf.witness, e.Host.witness)", "return SpendProofs(e.Root.witness, e.Host.witness)"},
 			},
 			Caught: []string{"I2: [^\n]*by the second write of a reconcile"},
 		},

@@ -44,7 +44,7 @@ func reviewed() []Mutation {
 		},
 		{
 			Name: "late-notice", Class: "a restore of the host while the manager runs is detected only with the next epoch",
-			Edits:    []Edit{{"internal/member/hostrevision/revision.go", "	if revision < highest {", "\tif false && monitor < highest {"}},
+			Edits:    []Edit{{"internal/member/fencing/revision.go", "	if revision < highest {", "\tif false && monitor < highest {"}},
 			Scenario: "delete", Fault: "restore-host@host/delete/pods/app#1", Caught: []string{"I2", "I6"},
 		},
 		{

@@ -58,10 +58,10 @@ func ofSnapshotModel() []Mutation {
 
 // The files about snapshots and attachments that several mutations edit.
 const (
-	snapshotTable    = "internal/snapshot/lifecycle/table.go"
+	snapshotTable    = "internal/snapshot/table.go"
 	snapshotObserved = "internal/snapshot/observed.go"
 	mirrorContent    = "internal/mirror/snapshot/leaf.go"
-	proofSnapshot    = "internal/proof/snapshots/proofs.go"
+	proofSnapshot    = "internal/proof/snapshots_proofs.go"
 	leafAttachment   = "internal/controller/leafpvc/attachment.go"
 )
 
@@ -72,7 +72,7 @@ func ofSnapshots() []Mutation {
 			Name: "snapshot-unsecured", Class: "I2: leaf contents do not get policy Retain, so an action in the member alone destroys a snapshot",
 			Edits: []Edit{
 				{mirrorContent, "known && IsContentRetained(leaf) {", "known {"},
-				{mirrorContent, "	after.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain\n	return after\n}\n\n// Retained", "	return after\n}\n\n// Retained"},
+				{mirrorContent, "	after.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain\n	return after\n}\n\n// IsContentRetained", "	return after\n}\n\n// IsContentRetained"},
 				{"internal/guarded/snapshot.go", "\tif !mirrorsnapshot.IsContentRetained(after) {", "\tif false && !mirrorsnapshot.IsContentRetained(after) {"},
 			},
 			Scenario: "snapshot-lost", Caught: []string{"I2", "I6"},
@@ -82,7 +82,7 @@ func ofSnapshots() []Mutation {
 			Edits: []Edit{
 				{mirrorContent, "\tif MemberDeletionPolicy(leaf) == snapshotv1.VolumeSnapshotContentRetain {\n\t\tafter", "\tif MemberDeletionPolicy(leaf) == \"never\" {\n\t\tafter"},
 				{snapshotObserved, "|| mirrorsnapshot.MemberDeletionPolicy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)", "|| mirrorsnapshot.MemberDeletionPolicy(s.Content) != \"\")"},
-				{"internal/proof/snapshots/evidence.go", "content.UID == record.Content && mirrorsnapshot.MemberDeletionPolicy(content) == snapshotv1.VolumeSnapshotContentDelete", "content.UID == record.Content"},
+				{"internal/proof/snapshots_evidence.go", "content.UID == record.Content && mirrorsnapshot.MemberDeletionPolicy(content) == snapshotv1.VolumeSnapshotContentDelete", "content.UID == record.Content"},
 			},
 			Scenario: "snapshot-retain-member", Caught: []string{"I2", "I6"},
 		},
@@ -100,7 +100,7 @@ func ofSnapshots() []Mutation {
 			Name: "snapshot-host-first", Class: "I1: the host forgets a snapshot before the member has destroyed it",
 			Edits: []Edit{
 				{snapshotTable, "\t\t{Phase: Destroying, When: []fact{leafContentExists, leafContentRetained}, Step: SetDelete, Owner: RootSnapshot},\n", "\t\t{Phase: Destroying, When: []fact{hostContentHasFinalizer}, Step: DropHost, Owner: RootSnapshot},\n"},
-				{"internal/proof/snapshots/dropping.go", "	began, record, root := p.Clock.Now(), mirror", "\treturn newDroppableContent(p.Clock, p.Clock.Now(), host), true, nil\n\tbegan, record, root := p.Clock.Now(), mirror"},
+				{"internal/proof/snapshots_dropping.go", "	began, record, root := p.Clock.Now(), mirror", "\treturn newDroppableContent(p.Clock, p.Clock.Now(), host), true, nil\n\tbegan, record, root := p.Clock.Now(), mirror"},
 			},
 			Scenario: "snapshot-delete", Caught: []string{"I1", "I6"},
 		},
@@ -125,7 +125,7 @@ func ofSnapshots() []Mutation {
 		},
 		{
 			Name: "snapshot-by-name", Class: "I4: a member's own VolumeSnapshot with the same name is treated as a leaf",
-			Edits:    []Edit{{"internal/snapshot/observe/observe.go", "	case !ours:\n		s.NameTaken = true\n	case origin.UID != s.UID:", "	case ours && origin.UID != s.UID:"}},
+			Edits:    []Edit{{"internal/snapshot/observe.go", "	case !ours:\n		s.NameTaken = true\n	case origin.UID != s.UID:", "	case ours && origin.UID != s.UID:"}},
 			Scenario: "snapshot-taken", Caught: []string{"I4", "I6"},
 		},
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
+	"github.com/xylem-io/xylem/internal/snapshot"
 )
 
 func TestWithReasons(t *testing.T) {
@@ -64,7 +64,7 @@ func TestHowTosHaveEveryReason(t *testing.T) {
 			}
 		}
 	}
-	rows := lifecycle.RenderMarkdown()
+	rows := snapshot.RenderMarkdown()
 	rows = rows[:strings.Index(rows, "## Steps")]
 	for _, cells := range reported.FindAllStringSubmatch(rows, -1) {
 		for name := range strings.SplitSeq(cells[1], ", ") {

@@ -1,10 +1,10 @@
 package main
 
-import "github.com/xylem-io/xylem/internal/snapshot/lifecycle"
+import "github.com/xylem-io/xylem/internal/snapshot"
 
 const snapshotsIntro = `# The life of a snapshot
 
-` + "`make generate`" + ` writes this page from the table in [internal/snapshot/lifecycle](snapshot/lifecycle), which root_snapshot,
+` + "`make generate`" + ` writes this page from the table in [internal/snapshot](snapshot), which root_snapshot,
 leaf_snapshot and host_snapshot share, as the volume controllers share [the table for volumes](VOLUMES.md). For each
 request, the controller observes the objects and finds the first row, from top to bottom, whose conditions all hold. If
 the row names that controller and a step, the controller takes the step. Otherwise, one controller writes the row's
@@ -35,4 +35,4 @@ step, or if it cannot.
 
 `
 
-func snapshotsPage() ([]byte, error) { return []byte(snapshotsIntro + lifecycle.RenderMarkdown()), nil }
+func snapshotsPage() ([]byte, error) { return []byte(snapshotsIntro + snapshot.RenderMarkdown()), nil }

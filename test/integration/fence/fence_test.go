@@ -24,8 +24,6 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/fencing"
-	"github.com/xylem-io/xylem/internal/member/hostrevision"
-	"github.com/xylem-io/xylem/internal/member/restores"
 )
 
 const (
@@ -895,9 +893,9 @@ var _ = Describe("the fence", func() {
 		backup := w.record(ctx)
 		Expect(a.AdvanceEpoch(ctx)).To(Succeed())
 		restore(ctx, "fence-"+w.clusterID, backup)
-		Expect(a.AdvanceEpoch(ctx)).To(MatchError(hostrevision.ErrHostRestored))
+		Expect(a.AdvanceEpoch(ctx)).To(MatchError(fencing.ErrHostRestored))
 		a.StopWrites()
-		Expect(a.AcquireLease(ctx, "")).To(MatchError(hostrevision.ErrHostRestored), "the caches of this process show a state that the host no longer has")
+		Expect(a.AcquireLease(ctx, "")).To(MatchError(fencing.ErrHostRestored), "the caches of this process show a state that the host no longer has")
 
 		By("the next process suspends destruction")
 		b := w.manager("b")
@@ -911,9 +909,9 @@ var _ = Describe("the fence", func() {
 
 	Describe("a host that was restored to a state of the same epoch (I2)", func() {
 		var at uint64
-		var host *hostrevision.RevisionMonitor
+		var host *fencing.RevisionMonitor
 		process := func(identity string) *fencing.Fence {
-			host = hostrevision.NewRevisionMonitor(revisions{api, &at}, time.Hour)
+			host = fencing.NewRevisionMonitor(revisions{api, &at}, time.Hour)
 			return fencing.NewFence(fencing.FenceOptions{
 				Clock: w.clock, Member: api, Host: api, Namespace: namespace, Revision: host,
 				HostID: w.hostID, ClusterID: w.clusterID, Identity: identity, Duration: duration,
@@ -996,7 +994,7 @@ var _ = Describe("the fence", func() {
 			Expect(a.CheckNotSuspended()).To(Succeed(), "the manager has not detected the restore yet")
 			Expect(a.CheckHostCurrent(ctx)).To(MatchError(guarded.ErrSuspended))
 			Expect(a.CheckFenceHeld()).To(MatchError(guarded.ErrFenced))
-			Expect(a.AcquireLease(ctx, "")).To(MatchError(hostrevision.ErrHostRestored))
+			Expect(a.AcquireLease(ctx, "")).To(MatchError(fencing.ErrHostRestored))
 		}, NodeTimeout(timeout))
 	})
 
@@ -1008,7 +1006,7 @@ var _ = Describe("the fence", func() {
 		at := a.DetectedRestores().Member
 		Expect(at).To(BeTemporally(">", w.clock.Now()), "the time must be rounded up, because the member's Date header has no fractions of a second")
 		Expect(at).To(BeTemporally("~", w.clock.Now(), 3*time.Second))
-		Expect(a.DetectedRestores()).To(Equal(restores.RestoreTimes{Member: at}))
+		Expect(a.DetectedRestores()).To(Equal(fencing.RestoreTimes{Member: at}))
 
 		w.clock.Step(time.Hour)
 		Expect(a.AcquireLease(ctx, token(a.SuspensionProblem()))).To(Succeed())

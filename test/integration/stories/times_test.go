@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/manager/options"
+	"github.com/xylem-io/xylem/internal/manager"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
@@ -21,7 +21,7 @@ import (
 func shippedTimes() (args []string) {
 	GinkgoHelper()
 	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
-	new(options.Options).AddFlags(flags)
+	new(manager.Options).AddFlags(flags)
 	for _, name := range []string{"fence-duration", "probe-interval", "node-grace", "recheck-interval", "stuck-after", "silent-after"} {
 		f := flags.Lookup(name)
 		Expect(f).NotTo(BeNil(), name)

@@ -42,7 +42,7 @@ func (s *story) why(ctx context.Context, kind, name, reason string, parts ...str
 	Expect(printed).To(HavePrefix(d.Subject + " "))
 	Expect(printed).To(ContainSubstring("\nTo do: "))
 	Expect(printed).To(ContainSubstring("\nEvidence:\n"))
-	on := d.Causes[0].Ref
+	on := d.Causes[0].ObjectRef
 	shownOn := on.Kind
 	if on.Cluster != "" {
 		shownOn += " in the member"

@@ -44,7 +44,7 @@ func execute(ctx context.Context, v verb, h *host) error {
 		err = movecommand.Move(ctx, c, o, name)
 	case undo:
 		h.w.undone()
-		err = movecommand.Undo(ctx, c, o, name)
+		err = movecommand.UndoMove(ctx, c, o, name)
 	case deleteOld:
 		h.w.deleting = true
 		h.w.consent()

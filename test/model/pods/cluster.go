@@ -24,7 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/test/model/api"
@@ -261,11 +261,11 @@ func (m *Model) step(ctx context.Context, w world) *run {
 	link := &member.Link{
 		Member: here, Cache: cached(false), Live: live(false), Host: cached(true), HostLive: live(true), Recorder: r, Clock: clock.RealClock{},
 		Snapshots: member.NewOptionalCache(), HostSnapshots: route.NewOptionalCache(), Attachments: member.NewOptionalCache(),
-		MemberWriter:       guarded.NewMemberWriter(writer{reader: live(false), run: r}, here.HostID, here.Registration, g),
-		HostWriter:       guarded.NewHostWriter(writer{reader: live(true), run: r}, here.Registration, g),
-		CheckNotSuspended: g.CheckNotSuspended, RestoreTimes: func() restores.RestoreTimes { return restores.RestoreTimes{} },
+		MemberWriter:      guarded.NewMemberWriter(writer{reader: live(false), run: r}, here.HostID, here.Registration, g),
+		HostWriter:        guarded.NewHostWriter(writer{reader: live(true), run: r}, here.Registration, g),
+		CheckNotSuspended: g.CheckNotSuspended, RestoreTimes: func() fencing.RestoreTimes { return fencing.RestoreTimes{} },
 		CheckUnrestored: func(context.Context) error { return nil },
-		AnnotateFence:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
+		AnnotateFence:   func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
 	if err := rootpod.Setup(link, rootpod.Options{SchedulerNominates: true, Mirrors: account.NewMirrorTracker(cached(true), live(true))}); err != nil {
 		panic(err)
@@ -283,8 +283,8 @@ func (m *Model) step(ctx context.Context, w world) *run {
 // guard implements the guard of a manager that holds the fence.
 type guard struct{}
 
-func (guard) CheckFenceHeld() error                       { return nil }
-func (guard) CheckNotSuspended() error                 { return nil }
+func (guard) CheckFenceHeld() error                  { return nil }
+func (guard) CheckNotSuspended() error               { return nil }
 func (guard) CheckHostCurrent(context.Context) error { return nil }
 
 // mayRunHere reports whether a Pod is bound to the virtual node, or will be because of its claim.

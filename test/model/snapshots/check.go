@@ -21,10 +21,9 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/leafsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/test/model/api"
@@ -162,19 +161,19 @@ func (m *Model) reconciler(controller string, r *run, cached, live func(side) re
 	host := route.NewOptionalCache()
 	host.StartServing(cached(hostSide))
 	if controller == hostsnapshot.Name {
-		return settling.WrapReconciler(&hostsnapshot.Reconciler{
+		return guarded.WrapReconciler(&hostsnapshot.Reconciler{
 			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Snapshots: host, Recorder: r, Clock: r,
-			Records: &hostrecord.HostRecords{Live: live(hostSide), Namespace: "xylem-system", Clock: clock.RealClock{}},
+			Records: &fencing.HostRecords{Live: live(hostSide), Namespace: "xylem-system", Clock: clock.RealClock{}},
 		}), nil
 	}
 	g := guard{r.world.suspended != neither}
 	link := &member.Link{
 		Member: here, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
 		HostSnapshots: host, Snapshots: member.NewOptionalCache(), Recorder: r, Clock: r, CheckNotSuspended: g.CheckNotSuspended,
-		MemberWriter:       guarded.NewMemberWriter(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
-		HostWriter:       guarded.NewHostWriter(writer{reader: live(hostSide), run: r}, here.Registration, g),
+		MemberWriter:    guarded.NewMemberWriter(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
+		HostWriter:      guarded.NewHostWriter(writer{reader: live(hostSide), run: r}, here.Registration, g),
 		CheckUnrestored: func(context.Context) error { return nil },
-		AnnotateFence:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
+		AnnotateFence:   func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
 	link.Snapshots.StartServing(cached(memberSide))
 	var err error

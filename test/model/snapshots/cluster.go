@@ -21,7 +21,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/test/model/api"
 )
@@ -73,9 +72,9 @@ func fixed(s side) []client.Object {
 // restoreFrom returns a claim that is Bound to a promise, and must be restored from a root.
 func restoreFrom(root types.UID) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "restored", UID: "restored", Annotations: map[string]string{
-		v1alpha1.AnnotationSource: datasource.DataSourceRecord{ClusterID: here.ClusterID, UID: root}.AnnotationValue(),
+		v1alpha1.AnnotationSource: mirror.DataSourceRecord{ClusterID: here.ClusterID, UID: root}.AnnotationValue(),
 	}}}
-	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: snapshotName}
+	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(mirror.SnapshotGroup), Kind: mirror.SnapshotKind, Name: snapshotName}
 	claim.Spec.VolumeName = hostpv.PromiseName(claim.UID)
 	return claim
 }

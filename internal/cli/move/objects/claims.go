@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // ProveManifest makes sure that the command creates no claim of a tenant's choice: a tenant can write
@@ -172,7 +172,7 @@ func (w *ObjectWriter) AwaitGone(ctx context.Context, id, name string, uid types
 		if err := ProveUnused(ctx, w.host, id, name); err != nil {
 			return err.Error(), nil //nolint:nilerr // the Pods may still terminate
 		}
-		return "it still has finalizers " + text.QuotedNames(claim.Finalizers...), nil
+		return "it still has finalizers " + wording.QuotedNames(claim.Finalizers...), nil
 	})
 }
 

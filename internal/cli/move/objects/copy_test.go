@@ -16,7 +16,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
@@ -57,7 +56,7 @@ func TestCopyDiskRejectsExistingVolumes(t *testing.T) {
 	requested := func(attributes map[string]string) *corev1.PersistentVolume {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-7", UID: "host-uid"}}
 		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.ProvisionerName, VolumeHandle: "id38/disk-7", VolumeAttributes: attributes}
-		pv.Spec.NodeAffinity = affinity.NodeAffinityToMember("id38")
+		pv.Spec.NodeAffinity = mirror.NodeAffinityToMember("id38")
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data-copy", UID: "copy-uid"}
 		return hostpv.RecordImport(pv, leaf, member)
 	}

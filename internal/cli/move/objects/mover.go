@@ -8,7 +8,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/move/transfer"
-	"github.com/xylem-io/xylem/internal/mirror/affinity"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // Role is what a Pod does. It is part of the Pod's name.
@@ -63,7 +63,7 @@ func MoverPod(r *Record, role Role, image string, taints []corev1.Taint) *corev1
 			EnableServiceLinks:            ptr.To(false),
 			Tolerations:                   tolerations(taints),
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: affinity.NodeSelectorForLabel(v1alpha1.LabelClusterID, role.PlaceOfRole(r).ClusterID),
+				RequiredDuringSchedulingIgnoredDuringExecution: mirror.NodeSelectorForLabel(v1alpha1.LabelClusterID, role.PlaceOfRole(r).ClusterID),
 			}},
 			Volumes: []corev1.Volume{{Name: volumeName, VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},

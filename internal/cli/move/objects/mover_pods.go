@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // StartMover creates a Pod, and waits until it runs. where is its member, for messages.
@@ -110,7 +110,7 @@ func DeleteMovers(ctx context.Context, h *Client, id string) error {
 		if len(names) == 0 {
 			return "", nil
 		}
-		return text.QuotedNames(names...) + " not deleted yet", nil
+		return wording.QuotedNames(names...) + " not deleted yet", nil
 	})
 }
 

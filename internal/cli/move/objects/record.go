@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // Phase is the progress of a move.
@@ -112,7 +112,7 @@ func (r *Record) FitsVolume(pv *corev1.PersistentVolume) bool {
 	modeOf := func(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 		return ptr.Deref(mode, corev1.PersistentVolumeFilesystem)
 	}
-	return hostclass.ClassNameOf(r.Claim) == pv.Spec.StorageClassName && modeOf(r.Claim.Spec.VolumeMode) == modeOf(pv.Spec.VolumeMode) &&
+	return hostpv.ClassNameOf(r.Claim) == pv.Spec.StorageClassName && modeOf(r.Claim.Spec.VolumeMode) == modeOf(pv.Spec.VolumeMode) &&
 		!slices.ContainsFunc(r.Claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool { return !slices.Contains(pv.Spec.AccessModes, mode) })
 }
 

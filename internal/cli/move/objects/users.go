@@ -10,7 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // ProveUnused checks that no Pod uses the claims. It ignores the Pods of the move with the given ID, if
@@ -25,7 +25,7 @@ func ProveUnused(ctx context.Context, h *Client, id string, claims ...string) er
 		return nil
 	}
 	return fmt.Errorf("claim %q is in use by %s (%s), but nobody may write to the disk during a move. Scale down the owner of each Pod or delete the Pod, even if it has terminated. Then run this command again",
-		claims[0], text.CountNoun(len(names), "Pod"), text.QuotedNames(names...))
+		claims[0], wording.CountNoun(len(names), "Pod"), wording.QuotedNames(names...))
 }
 
 // podsUsing returns the names of the Pods that use one of the claims, except the Pods of the move. It

@@ -187,11 +187,11 @@ var progressOf = regexp.MustCompile(`^\.*|(^|[\r\n])[0-9]+ bytes [^\r\n]*|(^|[\r
 func (t *tail) textOfTail() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	said := strings.Join(strings.Fields(progressOf.ReplaceAllString(string(t.end), "")), " ")
-	if said == "" {
+	output := strings.Join(strings.Fields(progressOf.ReplaceAllString(string(t.end), "")), " ")
+	if output == "" {
 		return ""
 	}
-	return ": " + said
+	return ": " + output
 }
 
 // readNumber returns the number that a script prints.

@@ -23,7 +23,7 @@ type Claim struct {
 	// kube-controller-manager has written that annotation, names Xylem.
 	ProvisionedByXylem bool
 	// Leaf is the root's leaf claim. LeafClassWaits means that its class waits for a consumer.
-	Leaf      *corev1.PersistentVolumeClaim
+	Leaf           *corev1.PersistentVolumeClaim
 	LeafClassWaits bool
 	// BoundHere means that live reads show that this member has bound the claim: its leaf claim is bound,
 	// or a host PV represents this member's volume, or records a copy in this member. It is read only to

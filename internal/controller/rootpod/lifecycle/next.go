@@ -12,7 +12,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
@@ -28,7 +27,7 @@ type Observed struct {
 	// SchedulerNominates means that the host's scheduler sets the root's nominated node before it binds the
 	// root.
 	SchedulerNominates bool
-	Root      *corev1.Pod
+	Root               *corev1.Pod
 	// Leaf is the leaf Pod with the root's name. Origin is its stamp, which may name another root.
 	Leaf   *corev1.Pod
 	Origin mirror.Origin
@@ -50,7 +49,7 @@ type Observed struct {
 	// MissingCopies lists the objects, each with its kind, that root_config has not copied yet. Lacking
 	// reports an object that the Pod needs but that cannot be copied. Both are computed only while
 	// the Pod has no leaf, and may omit further objects.
-	MissingCopies []string
+	MissingCopies    []string
 	ReferenceProblem *mirror.Refusal
 }
 
@@ -106,21 +105,21 @@ type (
 	FinishRoot struct{}
 )
 
-func (Nothing) isDecision()         {}
-func (CreateLeaf) isDecision()          {}
-func (AwaitReferences) isDecision() {}
-func (MarkCopying) isDecision()     {}
-func (MarkPushed) isDecision()      {}
-func (MarkWithdrawn) isDecision()   {}
-func (ChooseAgain) isDecision()     {}
-func (MarkAwaiting) isDecision()    {}
-func (RepeatProblem) isDecision()          {}
-func (CopyVolume) isDecision()      {}
-func (UpdateLeaf) isDecision()          {}
-func (AddDebugContainers) isDecision()        {}
-func (ReportResize) isDecision()    {}
-func (RemoveLeaf) isDecision()          {}
-func (FinishRoot) isDecision()          {}
+func (Nothing) isDecision()            {}
+func (CreateLeaf) isDecision()         {}
+func (AwaitReferences) isDecision()    {}
+func (MarkCopying) isDecision()        {}
+func (MarkPushed) isDecision()         {}
+func (MarkWithdrawn) isDecision()      {}
+func (ChooseAgain) isDecision()        {}
+func (MarkAwaiting) isDecision()       {}
+func (RepeatProblem) isDecision()      {}
+func (CopyVolume) isDecision()         {}
+func (UpdateLeaf) isDecision()         {}
+func (AddDebugContainers) isDecision() {}
+func (ReportResize) isDecision()       {}
+func (RemoveLeaf) isDecision()         {}
+func (FinishRoot) isDecision()         {}
 
 func refusalDecision(reason, format string, args ...any) Nothing {
 	return Nothing{mirror.NewRefusal(reason, format, args...)}
@@ -362,7 +361,7 @@ func (o Observed) nodeOfSameCluster(name string) bool {
 // whyRequestedElsewhere returns why a claim's volume is no longer requested in this member.
 func (o Observed) whyRequestedElsewhere(c Claim) string {
 	selected := c.Root.Annotations[route.AnnSelectedNode]
-	if source, has := datasource.DataSourceOf(c.Root); has && source.IsInOneMember() {
+	if source, has := mirror.DataSourceOf(c.Root); has && source.IsInOneMember() {
 		return fmt.Sprintf("the data source of claim %q is not in member %q", c.Name, o.Member.Registration)
 	}
 	if selected != "" && selected == c.Root.Annotations[v1alpha1.AnnotationSteeredTo] {

@@ -80,7 +80,9 @@ func lost(o *lifecycle.Observed) {
 }
 
 // fallback represents a scheduler that does not set the nominated node.
-func fallback(o *lifecycle.Observed) { o.SchedulerNominates, o.Root.Status.NominatedNodeName = false, "" }
+func fallback(o *lifecycle.Observed) {
+	o.SchedulerNominates, o.Root.Status.NominatedNodeName = false, ""
+}
 
 func daemonSet(o *lifecycle.Observed) {
 	o.Root.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "ds", Controller: ptr.To(true)}}

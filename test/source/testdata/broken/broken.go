@@ -33,17 +33,17 @@ func (b byName) look(ctx context.Context) error {
 // Setup watches only host claims.
 func Setup(link *member.Link) error {
 	r := &reconciler{Link: link, look: byName{link}}
-	return link.Controller("broken", 1, r, link.RootSource(&corev1.PersistentVolumeClaim{}, member.SameKey))
+	return link.AddController("broken", 1, r, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, member.RequestOfSameKey))
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	// Reads of watched kinds and live reads are not reported.
-	_, _ = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
-	_, _ = index.Find[corev1.Service](ctx, r.HostLive, request.NamespacedName)
+	_, _ = index.FindObject[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
+	_, _ = index.FindObject[corev1.Service](ctx, r.HostLive, request.NamespacedName)
 	// Read through a generic function, and through a function for a specific kind.
-	_, _, _ = index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, request.NamespacedName)
-	_, _ = index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, request.Name)
+	_, _, _ = index.FindStamped[corev1.Pod](ctx, r.Cache, r.HostID, request.NamespacedName)
+	_, _ = index.HostVolumesOfLeaf(ctx, r.Host, r.ClusterID, request.Name)
 	// Read through a variable that is one of two readers.
 	from := r.Live
 	if request.Name != "" {
@@ -70,11 +70,11 @@ func nested(ctx context.Context, host client.Reader, object client.Object, unnam
 	var unknown client.Object
 	_ = host.Get(ctx, client.ObjectKey{}, unknown)
 	_ = unnamed.Get(ctx, client.ObjectKey{}, &corev1.Pod{})
-	_, err := index.Get(ctx, host, client.ObjectKey{Name: "x"}, object)
+	_, err := index.GetIfExists(ctx, host, client.ObjectKey{Name: "x"}, object)
 	return err
 }
 
-func (r *reconciler) later(do func(context.Context) error) { r.Run(do) }
+func (r *reconciler) later(do func(context.Context) error) { r.AddRunnable(do) }
 
 func (r *reconciler) segments(ctx context.Context) error {
 	return r.Cache.List(ctx, &storagev1.CSIStorageCapacityList{})

@@ -22,12 +22,12 @@ import (
 const PodUID = types.UID("pod-uid")
 
 // Copies determines the names of the copies of ConfigMaps and Secrets in the Pods' namespace.
-var Copies = mirror.ConfigCopies{HostID: Here.HostID, NamespaceUID: "shop-uid"}
+var Copies = mirror.ConfigCopies{HostID: MemberHere.HostID, NamespaceUID: "shop-uid"}
 
-// Here and There are two members. Now is the current time.
+// MemberHere and There are two members. Now is the current time.
 var (
-	Here  = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
-	There = mirror.Member{Registration: "cluster39", ClusterID: "id39", NodeName: "kosmos-cluster39", HostID: "host-id"}
+	MemberHere = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
+	There      = mirror.Member{Registration: "cluster39", ClusterID: "id39", NodeName: "kosmos-cluster39", HostID: "host-id"}
 
 	Now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 )
@@ -36,15 +36,15 @@ var (
 // both. The leaf claim exists and waits for its consumer.
 func ObservedPod(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	o := lifecycle.Observed{
-		Member: Here, SchedulerNominates: true,
-		Root:      RootPod(),
-		HostNamespace:      placement.Namespace{Name: "shop", Known: true},
-		Node:      VirtualNode(),
-		MemberNamespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: Here.HostID}}},
-		Claims:    []lifecycle.Claim{RequestedClaim("data", Here)},
-		Copies:    Copies,
+		Member: MemberHere, SchedulerNominates: true,
+		Root:            RootPod(),
+		HostNamespace:   placement.Namespace{Name: "shop", Known: true},
+		Node:            VirtualNode(),
+		MemberNamespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: MemberHere.HostID}}},
+		Claims:          []lifecycle.Claim{RequestedClaim("data", MemberHere)},
+		Copies:          Copies,
 	}
-	o.Root.Status.NominatedNodeName = Here.NodeName
+	o.Root.Status.NominatedNodeName = MemberHere.NodeName
 	for _, c := range change {
 		c(&o)
 	}
@@ -68,8 +68,8 @@ func RootPod() *corev1.Pod {
 // VirtualNode returns the virtual node of Here.
 func VirtualNode() *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: Here.NodeName, Labels: map[string]string{
-			v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelClusterID: Here.ClusterID,
+		ObjectMeta: metav1.ObjectMeta{Name: MemberHere.NodeName, Labels: map[string]string{
+			v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelClusterID: MemberHere.ClusterID,
 		}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
 	}
@@ -114,7 +114,7 @@ func WithPushedCondition(m mirror.Member, status corev1.ConditionStatus) func(*l
 
 // LeafPodOf returns the root's leaf Pod in member Here.
 func LeafPodOf(root *corev1.Pod) *corev1.Pod {
-	leaf, err := podspec.TranslatePod(root, Here)
+	leaf, err := podspec.TranslatePod(root, MemberHere)
 	if err != nil {
 		panic(err)
 	}
@@ -125,7 +125,7 @@ func LeafPodOf(root *corev1.Pod) *corev1.Pod {
 // WithLeafPod adds the root's leaf Pod.
 func WithLeafPod(o *lifecycle.Observed) {
 	o.Leaf = LeafPodOf(o.Root)
-	o.Origin = mirror.OriginForRoot(Here.HostID, o.Root)
+	o.Origin = mirror.OriginForRoot(MemberHere.HostID, o.Root)
 }
 
 // BoundToNode binds the root to a node.
@@ -135,8 +135,8 @@ func BoundToNode(node string) func(*lifecycle.Observed) {
 
 // BoundToMember binds the Pod and its claim to this member.
 func BoundToMember(o *lifecycle.Observed) {
-	BoundToNode(Here.NodeName)(o)
-	o.Claims = []lifecycle.Claim{BoundClaim("data", Here)}
+	BoundToNode(MemberHere.NodeName)(o)
+	o.Claims = []lifecycle.Claim{BoundClaim("data", MemberHere)}
 }
 
 // WithPhase sets the root's phase.
@@ -148,9 +148,9 @@ func WithPhase(p corev1.PodPhase) func(*lifecycle.Observed) {
 // promise, is placed in this member, and has a leaf claim that waits for its consumer.
 func ObservedPromisePod(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	return ObservedPod(append([]func(*lifecycle.Observed){func(o *lifecycle.Observed) {
-		o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = Here.NodeName, ""
+		o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = MemberHere.NodeName, ""
 		c := &o.Claims[0]
-		c.Volume = hostpv.PromiseWithMember(hostpv.NewPromiseFor(c.Root, &storagev1.StorageClass{Parameters: map[string]string{}}), Here, o.Root)
+		c.Volume = hostpv.PromiseWithMember(hostpv.NewPromiseFor(c.Root, &storagev1.StorageClass{Parameters: map[string]string{}}), MemberHere, o.Root)
 		c.Root.Spec.VolumeName = c.Volume.Name
 	}}, change...)...)
 }

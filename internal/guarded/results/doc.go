@@ -1,2 +1,0 @@
-// Package results counts writes by their results in metrics, and explains their errors.
-package results

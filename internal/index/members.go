@@ -1,0 +1,140 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// ListMembers returns the members of all registrations, including those that are Leaving and those
+// without a Node. namespace is the manager's namespace, which contains the CSIStorageCapacities.
+func ListMembers(ctx context.Context, r client.Reader, namespace string) ([]placement.Candidate, error) {
+	largest, err := LargestVolumeSizes(ctx, r, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var members []placement.Candidate
+	for each, err := range eachRegistration(ctx, r) {
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, each.candidate(largest))
+	}
+	return members, nil
+}
+
+// MembersWithNodes returns the members of all registrations that have a virtual node, without the capacity that they
+// offer.
+func MembersWithNodes(ctx context.Context, r client.Reader) ([]placement.Candidate, error) {
+	var members []placement.Candidate
+	for each, err := range eachRegistration(ctx, r) {
+		if err != nil {
+			return nil, err
+		}
+		if each.node != nil && each.node.Labels[v1alpha1.LabelCluster] == each.Name {
+			members = append(members, each.candidate(nil))
+		}
+	}
+	return members, nil
+}
+
+// ListVirtualNodes returns the Nodes that represent members.
+func ListVirtualNodes(ctx context.Context, r client.Reader) ([]corev1.Node, error) {
+	var list corev1.NodeList
+	if err := r.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true"}, ReadOnly); err != nil {
+		return nil, fmt.Errorf("list the virtual nodes: %w", err)
+	}
+	return list.Items, nil
+}
+
+// registrationWithNode is a registration with its virtual node, which may be nil.
+type registrationWithNode struct {
+	*v1alpha1.ClusterRegistration
+	node *corev1.Node
+}
+
+func (r registrationWithNode) candidate(largest map[string]map[string]resource.Quantity) placement.Candidate {
+	return placement.Candidate{
+		Member: placement.MemberOfRegistration(r.ClusterRegistration, r.node), Connection: ConnectionOf(r.ClusterRegistration), Largest: largest[r.Status.ClusterID],
+	}
+}
+
+func eachRegistration(ctx context.Context, r client.Reader) iter.Seq2[registrationWithNode, error] {
+	return func(yield func(registrationWithNode, error) bool) {
+		var list v1alpha1.ClusterRegistrationList
+		if err := r.List(ctx, &list, ReadOnly); err != nil {
+			yield(registrationWithNode{}, fmt.Errorf("list registrations: %w", err))
+			return
+		}
+		for i := range list.Items {
+			cr := &list.Items[i]
+			node, err := FindObject[corev1.Node](ctx, r, ClusterScopedKey(cr.NodeName()))
+			if nodes.NameTaken(node, cr.Status.ClusterID) {
+				node = nil
+			}
+			if !yield(registrationWithNode{cr, node}, err) {
+				return
+			}
+		}
+	}
+}
+
+// ConnectionOf returns the connection that a registration reports.
+func ConnectionOf(cr *v1alpha1.ClusterRegistration) placement.Connection {
+	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
+	return placement.Connection{
+		Connected:  c != nil && c.Status == metav1.ConditionTrue,
+		Connecting: c == nil || c.Reason == v1alpha1.ReasonConnecting || c.Reason == v1alpha1.ReasonWaitingForFence,
+	}
+}
+
+// RegistrationState contains the fields of a registration on which a Member depends, for route.PartChanged.
+type RegistrationState struct {
+	generation int64
+	cluster    string
+	leaving    bool
+	connection placement.Connection
+}
+
+// RegistrationStateOf returns the Registration of a ClusterRegistration.
+func RegistrationStateOf(cr *v1alpha1.ClusterRegistration) RegistrationState {
+	return RegistrationState{cr.Generation, cr.Status.ClusterID, cr.DeletionTimestamp != nil, ConnectionOf(cr)}
+}
+
+// LargestVolumeSizes returns the maximum volume sizes that members offer, by cluster ID and class. It reads
+// the CSIStorageCapacities like the scheduler
+// (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
+func LargestVolumeSizes(ctx context.Context, r client.Reader, namespace string) (map[string]map[string]resource.Quantity, error) {
+	var list storagev1.CSIStorageCapacityList
+	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, ReadOnly); err != nil {
+		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)
+	}
+	return largestIn(list.Items), nil
+}
+
+func largestIn(capacities []storagev1.CSIStorageCapacity) map[string]map[string]resource.Quantity {
+	found := map[string]map[string]resource.Quantity{}
+	for i := range capacities {
+		c := &capacities[i]
+		cluster := c.Labels[v1alpha1.LabelClusterID]
+		if found[cluster] == nil {
+			found[cluster] = map[string]resource.Quantity{}
+		}
+		if size := cmp.Or(c.MaximumVolumeSize, c.Capacity); size != nil {
+			found[cluster][c.StorageClassName] = *size
+		}
+	}
+	return found
+}

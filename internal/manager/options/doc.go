@@ -1,2 +1,0 @@
-// Package options defines the manager's flags, with their defaults and validation.
-package options

@@ -1,3 +1,0 @@
-// Package metrics defines the metrics of the connections to members and of their controllers'
-// queues.
-package metrics

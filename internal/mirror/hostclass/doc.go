@@ -1,3 +1,0 @@
-// Package hostclass reads the host's StorageClasses. It determines which of them Xylem provisions
-// volumes for, and their parameters. It is pure.
-package hostclass

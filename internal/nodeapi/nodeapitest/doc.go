@@ -1,2 +1,0 @@
-// Package nodeapitest contains fixtures for the tests of package nodeapi and its subpackages.
-package nodeapitest

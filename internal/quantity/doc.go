@@ -1,7 +1,0 @@
-// Package quantity bounds the resource quantities that a member reports.
-//
-// resource.ParseQuantity accepts any exponent. To round, compare or add "1e-2147483647" or
-// "1e2000000001", it computes a power of ten with up to two billion digits. That takes minutes of CPU
-// and almost a gigabyte of memory, and cannot be canceled. Xylem therefore checks a member's
-// quantities before it decodes them, and again before it compares them or writes them to the host.
-package quantity

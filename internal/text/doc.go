@@ -1,2 +1,0 @@
-// Package text formats parts of messages for people: counts, quoted names and suggestions.
-package text

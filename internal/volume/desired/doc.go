@@ -1,3 +1,0 @@
-// Package desired computes the objects that an observed volume needs: its leaf PV, its host PV, and
-// its leaf claim. It is pure.
-package desired
