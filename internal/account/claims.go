@@ -18,9 +18,9 @@ import (
 // maxRecordedClaims is the maximum number of recorded claims. The oldest ones are dropped first.
 const maxRecordedClaims = 500
 
-// Claim is a leaf claim that was withdrawn while a provisioner may have been creating a
+// WithdrawnClaim is a leaf claim that was withdrawn while a provisioner may have been creating a
 // volume that outlives it.
-type Claim struct {
+type WithdrawnClaim struct {
 	// Root is the claim's <namespace>/<name>, which is also in its volume's claimRef. It is empty
 	// in the member's record, and also in the host's record if its annotation ran out of space.
 	Root string `json:"root,omitempty"`
@@ -28,10 +28,10 @@ type Claim struct {
 	At int64 `json:"at"`
 }
 
-// ClaimsInRecord reads the withdrawn claims from the host's record of a member, or from the fence
+// WithdrawnClaimsInRecord reads the withdrawn claims from the host's record of a member, or from the fence
 // in the member, by the UIDs of the leaf claims. It returns none for a nil Lease.
-func ClaimsInRecord(record *coordinationv1.Lease) (map[types.UID]Claim, error) {
-	claims := map[types.UID]Claim{}
+func WithdrawnClaimsInRecord(record *coordinationv1.Lease) (map[types.UID]WithdrawnClaim, error) {
+	claims := map[types.UID]WithdrawnClaim{}
 	if record == nil || record.Annotations[v1alpha1.AnnotationWithdrawn] == "" {
 		return claims, nil
 	}
@@ -39,22 +39,22 @@ func ClaimsInRecord(record *coordinationv1.Lease) (map[types.UID]Claim, error) {
 		return nil, fmt.Errorf("parse annotation %s of Lease %s: %w", v1alpha1.AnnotationWithdrawn, record.Name, err)
 	}
 	if claims == nil { // the annotation is "null"
-		claims = map[types.UID]Claim{}
+		claims = map[types.UID]WithdrawnClaim{}
 	}
 	return claims, nil
 }
 
-// RecordWithClaim returns a copy of a record with the claim added, or the record itself if it already
+// RecordWithWithdrawnClaim returns a copy of a record with the claim added, or the record itself if it already
 // contains the claim. root is the same as Claim.Root. It replaces a record that does not parse.
-func RecordWithClaim(record *coordinationv1.Lease, leaf types.UID, root string, now time.Time) (*coordinationv1.Lease, error) {
-	claims, err := ClaimsInRecord(record)
+func RecordWithWithdrawnClaim(record *coordinationv1.Lease, leaf types.UID, root string, now time.Time) (*coordinationv1.Lease, error) {
+	claims, err := WithdrawnClaimsInRecord(record)
 	if err != nil {
-		claims = map[types.UID]Claim{}
+		claims = map[types.UID]WithdrawnClaim{}
 	}
 	if _, has := claims[leaf]; has {
 		return record, nil
 	}
-	claims[leaf] = Claim{Root: root, At: now.Unix()}
+	claims[leaf] = WithdrawnClaim{Root: root, At: now.Unix()}
 	oldest := slices.SortedFunc(maps.Keys(claims), func(a, b types.UID) int {
 		return cmp.Or(cmp.Compare(claims[a].At, claims[b].At), cmp.Compare(a, b))
 	})
@@ -77,7 +77,7 @@ func RecordWithClaim(record *coordinationv1.Lease, leaf types.UID, root string, 
 // encodeWithinLimit encodes the claims in no more than limit bytes. It first drops the names of the oldest
 // claims, because the UID is enough to recognize a volume. If even the UIDs do not fit, it drops
 // the oldest claims.
-func encodeWithinLimit(claims map[types.UID]Claim, oldest []types.UID, limit int) ([]byte, error) {
+func encodeWithinLimit(claims map[types.UID]WithdrawnClaim, oldest []types.UID, limit int) ([]byte, error) {
 	for named := 0; ; {
 		text, err := json.Marshal(claims)
 		if err != nil {
@@ -90,7 +90,7 @@ func encodeWithinLimit(claims map[types.UID]Claim, oldest []types.UID, limit int
 		for ; excess > 0 && named < len(oldest); named++ {
 			uid := oldest[named]
 			excess -= len(claims[uid].Root)
-			claims[uid] = Claim{At: claims[uid].At}
+			claims[uid] = WithdrawnClaim{At: claims[uid].At}
 		}
 		for ; excess > 0 && len(oldest) > 0; oldest = oldest[1:] {
 			excess -= len(oldest[0])

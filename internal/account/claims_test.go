@@ -22,33 +22,33 @@ func TestClaims(t *testing.T) {
 	record := &coordinationv1.Lease{}
 	for i := range maxRecordedClaims {
 		var err error
-		if record, err = RecordWithClaim(record, types.UID(fmt.Sprint("uid-", i)), root, now.Add(time.Duration(i)*time.Second)); err != nil {
+		if record, err = RecordWithWithdrawnClaim(record, types.UID(fmt.Sprint("uid-", i)), root, now.Add(time.Duration(i)*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	again, err := RecordWithClaim(record, "uid-7", root, now.Add(time.Hour))
+	again, err := RecordWithWithdrawnClaim(record, "uid-7", root, now.Add(time.Hour))
 	if err != nil || again != record {
 		t.Errorf("an existing claim is written again: %v", err)
 	}
-	full, err := RecordWithClaim(record, "newest", root, now.Add(time.Hour))
+	full, err := RecordWithWithdrawnClaim(record, "newest", root, now.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := ClaimsInRecord(full)
+	claims, err := WithdrawnClaimsInRecord(full)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, kept := claims["uid-0"]; kept || len(claims) != maxRecordedClaims {
 		t.Errorf("%d claims are recorded (including the oldest: %v), want the %d newest", len(claims), kept, maxRecordedClaims)
 	}
-	if diff := cmp.Diff(Claim{Root: root, At: now.Add(time.Hour).Unix()}, claims["newest"]); diff != "" {
+	if diff := cmp.Diff(WithdrawnClaim{Root: root, At: now.Add(time.Hour).Unix()}, claims["newest"]); diff != "" {
 		t.Error(diff)
 	}
 	full.Annotations[v1alpha1.AnnotationWithdrawn] = "{"
-	if _, err := ClaimsInRecord(full); err == nil {
+	if _, err := WithdrawnClaimsInRecord(full); err == nil {
 		t.Error("an invalid record is read as empty")
 	}
-	if recreated, err := RecordWithClaim(full, "newest", root, now); err != nil || recreated.Annotations[v1alpha1.AnnotationWithdrawn] == "{" {
+	if recreated, err := RecordWithWithdrawnClaim(full, "newest", root, now); err != nil || recreated.Annotations[v1alpha1.AnnotationWithdrawn] == "{" {
 		t.Errorf("an invalid record is not replaced: %v, %v", recreated.Annotations, err)
 	}
 }
@@ -68,9 +68,9 @@ func TestClaimsFit(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			record := &coordinationv1.Lease{}
 			record.Annotations = map[string]string{v1alpha1.AnnotationLetGo: strings.Repeat("x", tc.letGo), "team": strings.Repeat("x", tc.others)}
-			claims := map[types.UID]Claim{}
+			claims := map[types.UID]WithdrawnClaim{}
 			for i := range maxRecordedClaims {
-				claims[uid(i)] = Claim{Root: fmt.Sprintf("%s/%s%04d", namespace, name, i), At: now.Unix() + int64(i)}
+				claims[uid(i)] = WithdrawnClaim{Root: fmt.Sprintf("%s/%s%04d", namespace, name, i), At: now.Unix() + int64(i)}
 			}
 			text, err := json.Marshal(claims)
 			if err != nil {
@@ -79,14 +79,14 @@ func TestClaimsFit(t *testing.T) {
 			record.Annotations[v1alpha1.AnnotationWithdrawn] = string(text)
 			for i := maxRecordedClaims; i < maxRecordedClaims+2; i++ {
 				root := fmt.Sprintf("%s/%s%04d", namespace, name, i)
-				if record, err = RecordWithClaim(record, uid(i), root, now.Add(time.Duration(i)*time.Second)); err != nil {
+				if record, err = RecordWithWithdrawnClaim(record, uid(i), root, now.Add(time.Duration(i)*time.Second)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if errs := validation.ValidateAnnotations(record.Annotations, field.NewPath("metadata", "annotations")); len(errs) > 0 {
 				t.Errorf("the record cannot be written: %v", errs.ToAggregate())
 			}
-			if claims, err = ClaimsInRecord(record); err != nil {
+			if claims, err = WithdrawnClaimsInRecord(record); err != nil {
 				t.Fatal(err)
 			}
 			if len(claims) < tc.kept || tc.kept == 1 && len(claims) == maxRecordedClaims {
@@ -104,11 +104,11 @@ func TestUnusualAnnotations(t *testing.T) {
 	for _, text := range []string{"", "null", "{}", "[]", "7", `{"uid":null}`} {
 		record := &coordinationv1.Lease{}
 		record.Annotations = map[string]string{v1alpha1.AnnotationWithdrawn: text}
-		after, err := RecordWithClaim(record, "leaf", "shop/data", time.Unix(1_800_000_000, 0))
+		after, err := RecordWithWithdrawnClaim(record, "leaf", "shop/data", time.Unix(1_800_000_000, 0))
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		if claims, err := ClaimsInRecord(after); err != nil || claims["leaf"].Root != "shop/data" {
+		if claims, err := WithdrawnClaimsInRecord(after); err != nil || claims["leaf"].Root != "shop/data" {
 			t.Errorf("%q: got %v, %v, want the added claim", text, claims, err)
 		}
 	}

@@ -50,7 +50,7 @@ type rootFinder struct {
 	// withdrawn contains the leaf claims that were withdrawn while a provisioner may have been
 	// creating a volume.
 	claims    map[types.UID]mirror.Origin
-	withdrawn map[types.UID]account.Claim
+	withdrawn map[types.UID]account.WithdrawnClaim
 }
 
 // factsOfVolume returns the facts about a leaf PV, or false if it is not Xylem's or is being deleted.

@@ -112,7 +112,7 @@ func TestVolume(t *testing.T) {
 	o := rootFinder{
 		hostID:    here.HostID,
 		claims:    map[types.UID]mirror.Origin{"leaf-claim": made},
-		withdrawn: map[types.UID]account.Claim{"withdrawn-claim": {Root: "shop/data"}, "of-a-full-record": {}},
+		withdrawn: map[types.UID]account.WithdrawnClaim{"withdrawn-claim": {Root: "shop/data"}, "of-a-full-record": {}},
 	}
 	now := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	type result struct{ Ours, Stamped, Withdrawn bool }

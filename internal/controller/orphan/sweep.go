@@ -85,7 +85,7 @@ func (s *inventoryRunner) listLeafClaimOrigins(ctx context.Context) (map[types.U
 // readWithdrawnClaims returns the leaf claims that were withdrawn while a provisioner may have been
 // creating a volume, from the host's record of the member, and from the fence in the member,
 // which a restore of the host does not change.
-func (s *inventoryRunner) readWithdrawnClaims(ctx context.Context) (map[types.UID]account.Claim, error) {
+func (s *inventoryRunner) readWithdrawnClaims(ctx context.Context) (map[types.UID]account.WithdrawnClaim, error) {
 	record, err := index.FindObject[coordinationv1.Lease](ctx, s.HostLive, types.NamespacedName{Namespace: s.Namespace, Name: fencing.HostRecordName(s.ClusterID)})
 	if err != nil {
 		return nil, err
@@ -94,11 +94,11 @@ func (s *inventoryRunner) readWithdrawnClaims(ctx context.Context) (map[types.UI
 	if err != nil {
 		return nil, err
 	}
-	claims, err := account.ClaimsInRecord(record)
+	claims, err := account.WithdrawnClaimsInRecord(record)
 	if err != nil {
 		return nil, err
 	}
-	there, err := account.ClaimsInRecord(fence)
+	there, err := account.WithdrawnClaimsInRecord(fence)
 	if err != nil { // the member's admin can write anything there
 		log.FromContext(ctx).Error(err, "could not read the member's record of withdrawn claims; Xylem uses only the host's record")
 	}

@@ -87,7 +87,7 @@ func (r *reconciler) recordWithdrawnClaim(ctx context.Context, o observe.Claim) 
 	if record == nil {
 		return fmt.Errorf("record the withdrawn claim %s: Lease %s does not exist", o.Origin.Root, key)
 	}
-	after, err := account.RecordWithClaim(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
+	after, err := account.RecordWithWithdrawnClaim(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (r *reconciler) recordWithdrawnClaim(ctx context.Context, o observe.Claim) 
 		}
 	}
 	return r.AnnotateFence(ctx, func(fence *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-		return account.RecordWithClaim(fence, o.Leaf.UID, "", r.Clock.Now())
+		return account.RecordWithWithdrawnClaim(fence, o.Leaf.UID, "", r.Clock.Now())
 	})
 }
 
