@@ -193,7 +193,7 @@ func (r *run) observeVolume(ctx context.Context, s *volume.Observed) error {
 			return command.Explain("the host", r.host.Config, err)
 		}
 		if root != nil && root.UID == s.Stamp.UID {
-			s.HolderRoot = root
+			s.StampRoot = root
 		}
 	}
 	return r.observeHolder(ctx, s)
