@@ -205,7 +205,10 @@ func namesOfPods(pods []corev1.Pod) string {
 	for i := range pods {
 		names = append(names, fmt.Sprintf("Pod %s/%s", pods[i].Namespace, pods[i].Name))
 	}
-	return wording.FirstNames(names, wording.NamesListed, ", ")
+	if len(names) > wording.NamesListed {
+		names = append(names[:wording.NamesListed], "…") // a number would change, and repeat the event, with each Pod
+	}
+	return strings.Join(names, ", ")
 }
 
 // causeOfPodDeletion returns why a Pod that is being deleted still exists in its cluster.

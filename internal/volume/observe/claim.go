@@ -110,8 +110,11 @@ func (o Observer) ObserveClaim(ctx context.Context, key types.NamespacedName) (c
 
 // refreshFromObserved takes the root and the leaf claim from the observation, because it was read later.
 func (c *Claim) refreshFromObserved() {
-	if c.Observed.Root != nil {
+	switch {
+	case c.Observed.Root != nil:
 		c.Root = c.Observed.Root
+	case c.Root == nil:
+		c.Root = c.Observed.Successor // created after the first read
 	}
 	if c.Observed.LeafClaim != nil {
 		c.Leaf, c.Origin = c.Observed.LeafClaim, c.Observed.Origin

@@ -119,7 +119,10 @@ func (o Observer) ObserveLeafVolume(ctx context.Context, name string) (*volume.O
 		return nil, err
 	}
 	s := &volume.Observed{Name: name, UID: leaf.UID}
-	return s, o.observeBoundVolume(ctx, s, nil)
+	if err := o.observeBoundVolume(ctx, s, nil); err != nil || s.Leaf == nil { // deleted since the first read
+		return nil, err
+	}
+	return s, nil
 }
 
 // observeBoundVolume reads everything about a volume with a known name, and with a known UID or a known stale

@@ -79,6 +79,9 @@ func (u *UnusedPromises) Observe(s *volume.Observed, now time.Time, mayLackRoot 
 	if !s.ReleasedWhenUnused() {
 		return
 	}
+	if len(s.PromiseUsers) > 0 || s.AwaitsSnapshotOrClone() {
+		u.ForgetPromise(s.Host.UID) // the grace period starts again, even if the mark could not be removed yet
+	}
 	class, err := hostpv.ReadClassParameters(hostpv.ClassOfPromise(s.Host))
 	s.Unused.GracePeriod, s.Unused.Unreadable = class.ReleaseGrace, err
 	s.Unused.Duration, s.Unused.PodsListed = u.since(s.Host, now)
