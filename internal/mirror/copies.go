@@ -18,7 +18,7 @@ import (
 type ConfigCopies struct {
 	// HostID is the cluster ID of the host.
 	HostID string
-	// NamespaceUID is the VolumeUID of the root namespace.
+	// NamespaceUID is the UID of the root namespace.
 	NamespaceUID types.UID
 }
 
@@ -32,7 +32,7 @@ const (
 )
 
 // NameOfCopy returns the name of the copy of a ConfigMap or Secret: the root's name, truncated if
-// necessary, and a digest of the host, the namespace's VolumeUID, and the whole name.
+// necessary, and a digest of the host, the namespace's UID, and the whole name.
 func (c ConfigCopies) NameOfCopy(root string) string {
 	sum := sha256.Sum256([]byte(c.HostID + "/" + string(c.NamespaceUID) + "/" + root))
 	return copyNamePrefix(root) + hex.EncodeToString(sum[:])[:copyDigestDigits]
@@ -46,7 +46,7 @@ func copyNamePrefix(root string) string {
 	return root + copyNameMark
 }
 
-// hasConfigCopyName reports whether an object has the name of a root's copy, for any VolumeUID of the namespace.
+// hasConfigCopyName reports whether an object has the name of a root's copy, for any UID of the namespace.
 func hasConfigCopyName(leaf metav1.Object, root string) bool {
 	switch leaf.(type) {
 	case *corev1.ConfigMap, *corev1.Secret:

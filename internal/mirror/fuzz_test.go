@@ -117,7 +117,7 @@ func checkPod(t *testing.T, root *corev1.Pod) {
 func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	t.Helper()
 	twice := leaf.DeepCopy()
-	twice.UID = root.UID // the stamp has the VolumeUID of the translated object
+	twice.UID = root.UID // the stamp has the UID of the translated object
 	again, err := podspec.TranslatePod(twice, mirrortest.Member)
 	if err != nil {
 		t.Fatalf("the leaf is refused: %v", err)

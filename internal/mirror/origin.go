@@ -19,7 +19,7 @@ type Origin struct {
 	HostID string
 	// Root is the name of the root object. Cluster-scoped roots have no namespace.
 	Root types.NamespacedName
-	// VolumeUID is the VolumeUID of the root object.
+	// UID is the UID of the root object.
 	UID types.UID
 }
 
@@ -53,7 +53,7 @@ func LeafOrigin(leaf metav1.Object) (Origin, bool) {
 	return o, ok
 }
 
-// StampedRootUID returns the VolumeUID of the root in a leaf's stamp, even if the stamp is incomplete.
+// StampedRootUID returns the UID of the root in a leaf's stamp, even if the stamp is incomplete.
 func StampedRootUID(leaf metav1.Object) types.UID {
 	return types.UID(leaf.GetAnnotations()[v1alpha1.AnnotationRootUID])
 }

@@ -13,10 +13,10 @@ import (
 type VolumeCopy struct {
 	// HostID is the cluster ID of the host.
 	HostID string
-	// Volume and VolumeUID are the name and VolumeUID of the host PV.
+	// Volume and VolumeUID are the name and UID of the host PV.
 	Volume    string
 	VolumeUID types.UID
-	// ClaimUID is the VolumeUID of the host's claim.
+	// ClaimUID is the UID of the host's claim.
 	ClaimUID types.UID
 }
 

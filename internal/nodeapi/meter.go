@@ -16,7 +16,7 @@ const (
 	maxClockAhead = time.Minute
 	// maxCores and maxBytes cap the usage of a container.
 	maxCores, maxBytes = 1e5, 1 << 60
-	// UsageReadLimit is the maximum number of requests that read a member's metrics MetricsAPI at the same time.
+	// UsageReadLimit is the maximum number of requests that read a member's metrics API at the same time.
 	// metrics-server sends one at a time. The sessions have another limit, so that users cannot
 	// prevent metrics.
 	UsageReadLimit = 4
@@ -72,7 +72,7 @@ type UsageMeter struct {
 	node   UsageCounter
 }
 
-// BeginRead reports whether another request may read the member's metrics MetricsAPI. If so, the caller must call
+// BeginRead reports whether another request may read the member's metrics API. If so, the caller must call
 // End.
 func (m *UsageMeter) BeginRead() bool {
 	if m.reads.Add(1) > UsageReadLimit {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// metricsResponseLimit is the maximum size of the metrics MetricsAPI's response in bytes. 50,000 Pods
+	// metricsResponseLimit is the maximum size of the metrics API's response in bytes. 50,000 Pods
 	// take about 25 MiB.
 	metricsResponseLimit = 32 << 20
 	// containersLimit is the maximum number of containers per Pod in the response.
@@ -32,14 +32,14 @@ const (
 	nestingLimit = 100
 )
 
-// MetricsAPI is a member's MetricsAPI server.
+// MetricsAPI is a member's API server.
 type MetricsAPI interface {
 	URLForPath(path ...string) *url.URL
 	RequestTransport() http.RoundTripper
 	CurrentToken() string
 }
 
-// UsageSample is one Pod in the response of the metrics MetricsAPI. Do not trust its strings, because the
+// UsageSample is one Pod in the response of the metrics API. Do not trust its strings, because the
 // member controls them.
 type UsageSample struct {
 	Pod        types.NamespacedName
@@ -53,7 +53,7 @@ type ContainerUsage struct {
 	CPU, Memory float64
 }
 
-// ReadUsage reads the samples of the host's Pods from a member's metrics MetricsAPI, and calls visit for each
+// ReadUsage reads the samples of the host's Pods from a member's metrics API, and calls visit for each
 // sample.
 func ReadUsage(ctx context.Context, api MetricsAPI, hostID, registration string, visit func(UsageSample)) *Failure {
 	location := api.URLForPath("apis", "metrics.k8s.io", "v1beta1", "pods")

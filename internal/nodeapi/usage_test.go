@@ -179,7 +179,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// memberCluster is a member with a metrics MetricsAPI.
+// memberCluster is a member with a metrics API.
 type memberCluster struct{ *httptest.Server }
 
 func (m memberCluster) URLForPath(path ...string) *url.URL {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// jsonObject is the memory in bytes for each object or null in a JSONWeigher document. The object may
+	// jsonObject is the memory in bytes for each object or null in a JSON document. The object may
 	// be an element in a list of the largest type in Kubernetes' APIs.
 	jsonObject = 4 << 10
 	// jsonValue is the memory in bytes for each list, string and number: a header, and its entry in

@@ -22,7 +22,7 @@ var endless = []string{"1e-2147483647", "1000000000000000000000e900000000", "1e2
 // harmless are texts that an honest member may report, as quantities or elsewhere.
 var harmless = []string{"0", "100m", "128Mi", "1.5", "1e3", "-1E-9", "8E", "8Ei"}
 
-// placeholder is a quantity for which tests substitute others. It is a valid JSONWeigher number.
+// placeholder is a quantity for which tests substitute others. It is a valid JSON number.
 const placeholder = "7770777"
 
 // quantified returns objects with the placeholder at each kind of place, by the place.

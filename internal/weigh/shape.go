@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// QuantityShapes locate the quantities in the JSONWeigher documents of a scheme. A document may contain its kind at
+// QuantityShapes locate the quantities in the JSON documents of a scheme. A document may contain its kind at
 // the end, so a single pass does not know its type. Shapes therefore follow the document's keys
 // through all types of the scheme at once.
 type QuantityShapes struct{ root *valueShape }
@@ -67,7 +67,7 @@ type shapeCompiler struct {
 	contains map[reflect.Type]bool
 }
 
-// typeContents lists the types of a type's fields by their JSONWeigher keys, and of its map values.
+// typeContents lists the types of a type's fields by their JSON keys, and of its map values.
 type typeContents struct {
 	fields map[string][]reflect.Type
 	others []reflect.Type

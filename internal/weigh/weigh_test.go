@@ -182,7 +182,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// A decoded JSONWeigher document never takes more memory than its weight either.
+// A decoded JSON document never takes more memory than its weight either.
 func TestJSON(t *testing.T) {
 	marshalled, err := json.Marshal(pod("web"))
 	if err != nil {
@@ -230,7 +230,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// The weight of an empty JSONWeigher object covers the largest type that a list can contain.
+// The weight of an empty JSON object covers the largest type that a list can contain.
 func TestJSONObjectCoversAllTypes(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var visit func(reflect.Type)

@@ -19,7 +19,7 @@ import (
 const MemberAccount = "xylem"
 
 // HostAccount returns the name of one host's ServiceAccount in a member. The member's policies
-// derive the host's cluster ReadClusterID from it.
+// derive the host's cluster ID from it.
 func HostAccount(hostID string) string { return MemberAccount + "-host-" + hostID }
 
 // callTimeout limits each request to a member, so that the plugin reports an unreachable member
@@ -65,7 +65,7 @@ func (m *Member) Config(env *Env) (*rest.Config, error) {
 	return config, nil
 }
 
-// ReadClusterID returns the ReadClusterID of a cluster: the UID of its kube-system namespace.
+// ReadClusterID returns the ID of a cluster: the UID of its kube-system namespace.
 func (c *Cluster) ReadClusterID(ctx context.Context) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
