@@ -212,7 +212,7 @@ func ofOtherChecks() []Mutation {
 		{
 			Name: "left-at-delete", Class: "a volume with policy Delete is never destroyed: an earlier claim's leaf claim still holds it, and the claim with another name to which it was assigned was deleted",
 			Edits: []Edit{{volumeTable, "either(policyRetainsIt, hostPVFreedForAnotherClaim, otherLeafClaimHoldsIt, clonesArePending)}, Step: SetRetain", "either(policyRetainsIt, hostPVFreedForAnotherClaim, clonesArePending)}, Step: SetRetain"}},
-			Check: "TestTwoNames", Caught: []string{"I6"},
+			Check: "TestTwoNames", Caught: []string{"I6"}, Full: true,
 		},
 		{
 			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained forever, because the policy that Xylem set is recorded as the member's",
