@@ -45,7 +45,7 @@ func WithdrawnClaimsInRecord(record *coordinationv1.Lease) (map[types.UID]Withdr
 }
 
 // RecordWithWithdrawnClaim returns a copy of a record with the claim added, or the record itself if it already
-// contains the claim. root is the same as Claim.Root. It replaces a record that does not parse.
+// contains the claim. root is the same as WithdrawnClaim.Root. It replaces a record that does not parse.
 func RecordWithWithdrawnClaim(record *coordinationv1.Lease, leaf types.UID, root string, now time.Time) (*coordinationv1.Lease, error) {
 	claims, err := WithdrawnClaimsInRecord(record)
 	if err != nil {

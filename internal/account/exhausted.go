@@ -97,7 +97,7 @@ func (e *RejectedSizes) RecordCreatedSize(memberClass string, size resource.Quan
 
 // LimitChangeSource enqueues the requests that a function returns for a member class's name, whenever the
 // class's failures change. An expiring limit enqueues nothing: the controller must check again at
-// the time that Limit returned.
+// the time that MaxRequestSize returned.
 func (e *RejectedSizes) LimitChangeSource(requests route.RequestsByName) source.Source {
 	return e.changes.RequestsSource(requests)
 }

@@ -35,7 +35,7 @@ type createdVolume struct {
 	beingCreated bool
 }
 
-// NewMirrorTracker creates a Mirrors that reads the host's cache, and reads live when it needs proof.
+// NewMirrorTracker creates a MirrorTracker that reads the host's cache, and reads live when it needs proof.
 func NewMirrorTracker(host, live client.Reader) *MirrorTracker {
 	return &MirrorTracker{host: host, live: live, created: map[types.UID]*createdVolume{}}
 }
@@ -49,7 +49,7 @@ func (m *MirrorTracker) HostVolumeFor(ctx context.Context, claim *corev1.Persist
 }
 
 // BeginCreation records that a host PV with the given name is being created, until end is called, for a
-// claim that the caller has observed as unbound. If another host PV exists, Begin returns its name
+// claim that the caller has observed as unbound. If another host PV exists, BeginCreation returns its name
 // and records nothing.
 func (m *MirrorTracker) BeginCreation(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) (other string, end func(), err error) {
 	m.mu.Lock()

@@ -47,7 +47,7 @@ type OrphanInventory struct {
 	Found []Orphan
 	// FailureCause explains why there is no newer inventory. It is "" if there was no error.
 	FailureCause string
-	// FailingSince is the time when the inventory first failed, if Err is not empty.
+	// FailingSince is the time when the inventory first failed, if FailureCause is not empty.
 	FailingSince time.Time
 }
 
@@ -57,7 +57,7 @@ type OrphanTracker struct {
 	mu      sync.Mutex
 	orphans map[string]OrphanInventory
 	// orphanedSnapshots contains the leaf snapshots that no VolumeSnapshotContent in the host represents.
-	// In these Orphans, Volume is the name of a VolumeSnapshotContent in the member.
+	// In these OrphanInventory, Volume is the name of a VolumeSnapshotContent in the member.
 	orphanedSnapshots map[string]OrphanInventory
 	candidates        map[string]*orphanCandidates
 	changes           route.Trigger
@@ -68,7 +68,7 @@ type OrphanTracker struct {
 // orphanCandidates are a member's volumes that have no root according to its cache.
 type orphanCandidates struct {
 	names     map[string]struct{}
-	goneNames map[string]struct{} // recorded by Gone during the current inventory; otherwise nil
+	goneNames map[string]struct{} // recorded by RecordVolumeGone during the current inventory; otherwise nil
 	changed   chan struct{}       // holds a token after a change
 }
 
@@ -93,9 +93,14 @@ func (t *OrphanTracker) FactsChanged() <-chan struct{} { return t.changeToken }
 
 // OrphanedVolumes returns a member's last known orphans.
 func (t *OrphanTracker) OrphanedVolumes(registration string) OrphanInventory {
+	return t.lastInventory(t.orphans, registration)
+}
+
+// lastInventory returns a copy of a member's inventory in one of the tracker's maps.
+func (t *OrphanTracker) lastInventory(of map[string]OrphanInventory, registration string) OrphanInventory {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := t.orphans[registration]
+	o := of[registration]
 	o.Found = slices.Clone(o.Found)
 	return o
 }
@@ -174,11 +179,7 @@ func (t *OrphanTracker) updateInventory(of map[string]OrphanInventory, registrat
 
 // OrphanedSnapshots returns a member's last known snapshots that no content in the host represents.
 func (t *OrphanTracker) OrphanedSnapshots(registration string) OrphanInventory {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	o := t.orphanedSnapshots[registration]
-	o.Found = slices.Clone(o.Found)
-	return o
+	return t.lastInventory(t.orphanedSnapshots, registration)
 }
 
 // RecordSnapshotInventory records a complete inventory of a member's snapshots.
@@ -187,7 +188,7 @@ func (t *OrphanTracker) RecordSnapshotInventory(registration string, found []Orp
 }
 
 // RecordSnapshotInventoryFailure records that the inventory of a member's snapshots failed. It works like
-// Unknown.
+// RecordInventoryFailure.
 func (t *OrphanTracker) RecordSnapshotInventoryFailure(registration, why string, now time.Time) {
 	t.updateInventory(t.orphanedSnapshots, registration, setInventoryFailure(why, now))
 }
@@ -214,7 +215,7 @@ func (t *OrphanTracker) ForgetMember(registration string) {
 }
 
 // SetOrphanCandidate records whether a volume has no root according to its member's cache. A new
-// candidate triggers an inventory. If the volume has a root, SetOrphanCandidate works like Gone.
+// candidate triggers an inventory. If the volume has a root, SetOrphanCandidate works like RecordVolumeGone.
 func (t *OrphanTracker) SetOrphanCandidate(registration, volume string, is bool) {
 	if !is {
 		t.RecordVolumeGone(registration, volume)

@@ -120,7 +120,7 @@ func (d *StuckDeletions) SetStuckDeletions(registration string, s Stuck) {
 	}
 }
 
-// RegisterExplainer registers a linked member's Explainer until the context ends.
+// RegisterExplainer registers a linked member's DeletionExplainer until the context ends.
 func (d *StuckDeletions) RegisterExplainer(ctx context.Context, registration string, e DeletionExplainer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,7 +134,7 @@ func (d *StuckDeletions) RegisterExplainer(ctx context.Context, registration str
 	})
 }
 
-// ExplainerOf returns a member's Explainer, or nil if the member is not linked.
+// ExplainerOf returns a member's DeletionExplainer, or nil if the member is not linked.
 func (d *StuckDeletions) ExplainerOf(registration string) DeletionExplainer {
 	d.mu.Lock()
 	defer d.mu.Unlock()

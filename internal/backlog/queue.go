@@ -60,7 +60,7 @@ type memberQueue struct {
 	waiting      waitingClaims
 }
 
-// New creates a Queue that lets up to limit claims be in progress. The Queue counts volumes once Setup
+// New creates a Queue that lets up to limit claims be in progress. The Queue counts volumes once WatchHostVolumes
 // has been called.
 func New(c clock.WithTicker, limit int) *Queue {
 	return &Queue{clock: c, limit: limit, queues: map[string]*memberQueue{}, inProgress: map[string]map[types.UID]time.Time{}}
@@ -187,7 +187,7 @@ type Admission struct {
 	// may be placed.
 	Admitted bool
 	// Report requests that the caller report the wait now. Volumes is the number of claims in
-	// progress in all members, and Claims is the number of claims that wait for the same member.
+	// progress in all members, and ClaimsWaiting is the number of claims that wait for the same member.
 	Report          bool
 	Volumes, Claims int
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// Installation describes the installation that Installed checks.
+// Installation describes the installation that CheckInstalled checks.
 type Installation struct {
 	// Deployment and ServiceAccount are the names of the manager's objects in the checker's
 	// namespace.

@@ -39,11 +39,11 @@ import (
 
 const actor = guarded.Actor("cluster-registration")
 
-// leafPodsRecheckDelay is the interval at which the Leaver reads a member again while it waits for leaf Pods
+// leafPodsRecheckDelay is the interval at which the Deregisterer reads a member again while it waits for leaf Pods
 // to end.
 const leafPodsRecheckDelay = 2 * time.Second
 
-// placementsRecheckDelay is the interval at which the Leaver lists a member's claims again while the host lacks
+// placementsRecheckDelay is the interval at which the Deregisterer lists a member's claims again while the host lacks
 // the placement of one of them.
 const placementsRecheckDelay = 30 * time.Second
 

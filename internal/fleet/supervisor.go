@@ -61,7 +61,7 @@ type State struct {
 	// Leaving means that the current or last link was created for a registration that is being
 	// deleted. Earlier links have ended.
 	Leaving bool
-	// LinkRemoved means that Remove has ended the link, so the member gets no further leaf objects.
+	// LinkRemoved means that RemoveLink has ended the link, so the member gets no further leaf objects.
 	LinkRemoved bool
 	// Problem explains why the member is not connected, or what an admin must confirm.
 	Problem *access.ConnectionProblem

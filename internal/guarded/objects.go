@@ -45,7 +45,7 @@ func NewChangeLimiter() *ObjectRate {
 	return NewObjectRate(rate.NewLimiter(memberChangeRate, memberChangeBurst), objectChangeBurst, objectChangeRefill)
 }
 
-// TakeToken counts an object once and returns 0. If the object must wait, Take counts nothing and returns
+// TakeToken counts an object once and returns 0. If the object must wait, TakeToken counts nothing and returns
 // how long.
 func (e *ObjectRate) TakeToken(object types.UID, now time.Time) time.Duration {
 	e.mu.Lock()

@@ -28,23 +28,23 @@ import (
 )
 
 const (
-	// reportAfter is how long an API server must reject a write until Reporter reports it. A shorter
+	// reportAfter is how long an API server must reject a write until RejectionReporter reports it. A shorter
 	// rejection, for example while an admin updates a policy, requires no action.
 	reportAfter = 3 * time.Second
-	// maxUnansweredPatience is the maximum of Patience.
+	// maxUnansweredPatience is the maximum of UnansweredPatience.
 	maxUnansweredPatience = 20 * time.Second
 	// rejectionMemory is how long a rejection is recorded. It exceeds the longest delay between two attempts
 	// of a controller, which is 1,000 s (client-go's DefaultTypedControllerRateLimiter).
 	rejectionMemory = 30 * time.Minute
 )
 
-// UnansweredPatience returns how long an API server must not respond to a write until a Reporter reports it,
+// UnansweredPatience returns how long an API server must not respond to a write until a RejectionReporter reports it,
 // if the members' fences last for the given time. If the API server responds to no request at all,
 // the link to the member, or this process's leadership, ends earlier.
 func UnansweredPatience(fence time.Duration) time.Duration { return min(maxUnansweredPatience, fence) }
 
 // RejectionReporter is a client that observes the results of its writes. If the API server repeatedly rejects
-// a write or does not respond to it, Reporter emits an event on the host's object that the write is
+// a write or does not respond to it, RejectionReporter emits an event on the host's object that the write is
 // for and, for a claim, on the claim's Pods. Most controllers retry such writes without a report of
 // their own.
 type RejectionReporter struct {
@@ -53,7 +53,7 @@ type RejectionReporter struct {
 	host               client.Reader
 	recorder           events.EventRecorder
 	clock              clock.Clock
-	unansweredPatience time.Duration   // see Patience
+	unansweredPatience time.Duration   // see UnansweredPatience
 	firstRejections    *cache.Expiring // write -> time.Time of the first rejection
 	// affectedObject returns the host's object that a write is for, or nil if nobody needs a report.
 	affectedObject func(doing string, obj client.Object, err error) client.Object
@@ -61,12 +61,12 @@ type RejectionReporter struct {
 	describeRejection func(doing, what string, err error) *mirror.Refusal
 }
 
-// NewHostReporter returns a Reporter for writes to the host.
+// NewHostReporter returns a RejectionReporter for writes to the host.
 func NewHostReporter(c client.Client, recorder events.EventRecorder, clk clock.Clock, patience time.Duration) *RejectionReporter {
 	return &RejectionReporter{c, c, recorder, clk, patience, cache.NewExpiringWithClock(clk), func(_ string, obj client.Object, _ error) client.Object { return userObjectOf(obj) }, report.RepeatedHostWriteRefusal}
 }
 
-// NewMemberReporter returns a Reporter for writes to a member. It does not report rejections that the
+// NewMemberReporter returns a RejectionReporter for writes to a member. It does not report rejections that the
 // controllers report themselves: of new objects, and of changes to Pods and claims.
 func NewMemberReporter(c client.Client, hostID, registration string, host client.Reader, recorder events.EventRecorder, clk clock.Clock, patience time.Duration) *RejectionReporter {
 	user := func(doing string, obj client.Object, err error) client.Object {

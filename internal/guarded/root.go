@@ -166,7 +166,7 @@ func checkHostVolumeEvidence(evidence proof.Evidence, action proof.Action, volum
 }
 
 // AllowOrDelayChange counts a change of a host object that only follows a change in the member, and returns 0. If
-// the member causes such changes too often, Delay counts nothing and returns how long to wait. It
+// the member causes such changes too often, AllowOrDelayChange counts nothing and returns how long to wait. It
 // does not block, so the caller can handle other objects in the meantime.
 func (r *HostWriter) AllowOrDelayChange(seen client.Object) time.Duration {
 	return r.changeLimiter.TakeToken(seen.GetUID(), clock.RealClock{}.Now())

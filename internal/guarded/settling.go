@@ -20,7 +20,7 @@ var errUnseen = errors.New("the object is not in the cache yet")
 
 // NewUnseenError returns the error for a create that failed because Xylem created the object before. The
 // object's event enqueues the request, unless the object is deleted before it reaches the cache.
-// Therefore, Reconciler also requeues the request.
+// Therefore, WrapReconciler also requeues the request.
 func NewUnseenError(exists error) error { return fmt.Errorf("%w: %w", errUnseen, exists) }
 
 // WrapReconciler wraps a reconciler, and does not return the errors that a retry with backoff would not

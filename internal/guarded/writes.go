@@ -41,7 +41,7 @@ type WrittenPart struct {
 }
 
 // RecentWrites records the object states that this process recently replaced. A lagging cache may still
-// show such a state. A write with that state as its precondition cannot succeed, so Writes rejects
+// show such a state. A write with that state as its precondition cannot succeed, so RecentWrites rejects
 // it without sending it, as the API server would. The same is true for a repeated creation. A
 // server-side apply has no such precondition. But if it is based on the same state as the actor's
 // previous apply, it usually has the same content, so it also waits for the newer state.

@@ -28,7 +28,7 @@ func FindObject[T any, P interface {
 	return object, nil
 }
 
-// FindStamped reads one object from a member like Find, and also returns its origin. It returns nil if the
+// FindStamped reads one object from a member like FindObject, and also returns its origin. It returns nil if the
 // object does not exist or lacks this host's stamp.
 func FindStamped[T any, P interface {
 	*T
@@ -45,7 +45,7 @@ func FindStamped[T any, P interface {
 	return leaf, origin, nil
 }
 
-// GetIfExists reads one object like Find. It returns false if the object does not exist, or if the key has
+// GetIfExists reads one object like FindObject. It returns false if the object does not exist, or if the key has
 // no name.
 func GetIfExists(ctx context.Context, r client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
 	if key.Name == "" {
@@ -68,7 +68,7 @@ func ClusterScopedKey(name string) types.NamespacedName { return types.Namespace
 // VolumeOf returns the host PV to which a claim is bound, or nil.
 func VolumeOf(ctx context.Context, r client.Reader, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	if claim.Status.Phase != corev1.ClaimBound {
-		return nil, nil //nolint:nilnil // absence is an answer, as with Find
+		return nil, nil //nolint:nilnil // absence is an answer, as with FindObject
 	}
 	pv, err := FindObject[corev1.PersistentVolume](ctx, r, ClusterScopedKey(claim.Spec.VolumeName))
 	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {

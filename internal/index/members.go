@@ -108,7 +108,7 @@ type RegistrationState struct {
 	connection placement.Connection
 }
 
-// RegistrationStateOf returns the Registration of a ClusterRegistration.
+// RegistrationStateOf returns the RegistrationState of a ClusterRegistration.
 func RegistrationStateOf(cr *v1alpha1.ClusterRegistration) RegistrationState {
 	return RegistrationState{cr.Generation, cr.Status.ClusterID, cr.DeletionTimestamp != nil, ConnectionOf(cr)}
 }

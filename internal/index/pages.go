@@ -12,7 +12,7 @@ import (
 const pageSize = 500
 
 // ListPages lists live, page by page, and calls page for each page. All pages show the same state of
-// the cluster. If a page fails, or the state has expired, Pages returns an error.
+// the cluster. If a page fails, or the state has expired, ListPages returns an error.
 func ListPages(ctx context.Context, r client.Reader, list client.ObjectList, page func(), opts ...client.ListOption) error {
 	next := ""
 	for {

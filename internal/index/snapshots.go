@@ -99,7 +99,7 @@ func ReadLiveSnapshot(ctx context.Context, r client.Reader, key types.Namespaced
 		return nil, fmt.Errorf("read VolumeSnapshot %s: %w", key, err)
 	}
 	if len(list.Items) == 0 {
-		return nil, nil //nolint:nilnil // absence is an answer, as with Find
+		return nil, nil //nolint:nilnil // absence is an answer, as with FindObject
 	}
 	return &list.Items[0], nil
 }
@@ -114,7 +114,7 @@ func ReadLiveContent(ctx context.Context, r client.Reader, name string) (*snapsh
 		return nil, fmt.Errorf("read VolumeSnapshotContent %s: %w", name, err)
 	}
 	if len(list.Items) == 0 {
-		return nil, nil //nolint:nilnil // absence is an answer, as with Find
+		return nil, nil //nolint:nilnil // absence is an answer, as with FindObject
 	}
 	return &list.Items[0], nil
 }

@@ -37,7 +37,7 @@ type ServesSnapshots func() (bool, error)
 func ReadDataSource(ctx context.Context, cache, r client.Reader, snapshots ServesSnapshots, claim *corev1.PersistentVolumeClaim) (*placement.CopySource, error) {
 	of, has := mirror.DataSourceOf(claim)
 	if !has {
-		return nil, nil //nolint:nilnil // absence is an answer, as with Find
+		return nil, nil //nolint:nilnil // absence is an answer, as with FindObject
 	}
 	s, key := &placement.CopySource{Of: of}, types.NamespacedName{Namespace: claim.Namespace, Name: of.Name}
 	var err error
@@ -82,7 +82,7 @@ func findKeptVolume(ctx context.Context, cache, r client.Reader, claim types.Nam
 			return pv, err
 		}
 	}
-	return nil, nil //nolint:nilnil // absence is an answer, as with Find
+	return nil, nil //nolint:nilnil // absence is an answer, as with FindObject
 }
 
 // contentNameOf returns the name of a VolumeSnapshot's content. For an imported snapshot, it is

@@ -129,7 +129,7 @@ func (l *LeaderLock) CheckRenewed() error {
 	return nil
 }
 
-// WrapTransport rejects requests that change the host while Current returns an error.
+// WrapTransport rejects requests that change the host while CheckRenewed returns an error.
 func (l *LeaderLock) WrapTransport(next http.RoundTripper) http.RoundTripper {
 	return &fencingTransport{l, next}
 }
@@ -139,7 +139,7 @@ type fencingTransport struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends the request unless Transport rejects it.
+// RoundTrip sends the request unless WrapTransport rejects it.
 func (f *fencingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if isWriteRequest(request) {
 		if err := f.lock.CheckRenewed(); err != nil {

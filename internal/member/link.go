@@ -99,7 +99,7 @@ type Link struct {
 	// AnnotateFence annotates this host's fence in the member; see Fence.AnnotateLease.
 	AnnotateFence func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error
 
-	// waitingClaims shares the live lists of Proof.
+	// waitingClaims shares the live lists of NewProver.
 	waitingClaims proof.SharedReads[string, []corev1.PersistentVolumeClaim]
 	// recordedLeaves does the same for the host's PVs.
 	recordedLeaves proof.SharedReads[struct{}, map[string][]types.UID]

@@ -83,7 +83,7 @@ func (o *StreamOpener) URLForPath(path ...string) *url.URL { return o.server.Joi
 func (o *StreamOpener) RequestTransport() http.RoundTripper { return o.signedTransport }
 
 // UpgradeTransport returns the transport for upgrade requests. It dials with around(dial), where dial is
-// the Link's own Dial.
+// the Link's own DialFunc.
 func (o *StreamOpener) UpgradeTransport(around func(DialFunc) DialFunc) proxy.UpgradeRequestRoundTripper {
 	transport := o.transport.Clone()
 	transport.DialContext = around(o.transport.DialContext)

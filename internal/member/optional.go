@@ -11,7 +11,7 @@ import (
 )
 
 // OptionalCache is a cache of kinds that a member might not serve, or might not allow Xylem to read. In
-// either case, Xylem does not watch these kinds, and Problem returns why.
+// either case, Xylem does not watch these kinds, and ReadProblem returns why.
 type OptionalCache struct {
 	*route.OptionalCache
 
@@ -20,7 +20,7 @@ type OptionalCache struct {
 	changes route.Trigger
 }
 
-// NewOptionalCache returns an Optional whose state is unknown.
+// NewOptionalCache returns an OptionalCache whose state is unknown.
 func NewOptionalCache() *OptionalCache {
 	return &OptionalCache{OptionalCache: route.NewOptionalCache()}
 }

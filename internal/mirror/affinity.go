@@ -24,7 +24,7 @@ func NodeSelectorForLabel(label, value string) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{NodeSelectorTermForLabel(label, value)}}
 }
 
-// NodeSelectorTermForLabel is the only term of a Selector.
+// NodeSelectorTermForLabel is the only term of NodeSelectorForLabel's result.
 func NodeSelectorTermForLabel(label, value string) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}
 }
@@ -34,12 +34,12 @@ func IsNodeAffinityToMember(a *corev1.VolumeNodeAffinity, clusterID string) bool
 	return IsNodeAffinityToLabel(a, v1alpha1.LabelClusterID, clusterID)
 }
 
-// IsNodeAffinityToLabel reports whether a is To's result.
+// IsNodeAffinityToLabel reports whether a is NodeAffinityToLabel's result.
 func IsNodeAffinityToLabel(a *corev1.VolumeNodeAffinity, label, value string) bool {
 	return a != nil && a.Required != nil && len(a.Required.NodeSelectorTerms) == 1 && IsNodeSelectorTermForLabel(a.Required.NodeSelectorTerms[0], label, value)
 }
 
-// IsNodeSelectorTermForLabel reports whether a term is Term's result.
+// IsNodeSelectorTermForLabel reports whether a term is NodeSelectorTermForLabel's result.
 func IsNodeSelectorTermForLabel(term corev1.NodeSelectorTerm, label, value string) bool {
 	if len(term.MatchExpressions) != 1 || len(term.MatchFields) != 0 {
 		return false

@@ -17,7 +17,7 @@ import (
 // truncates lists and maps. It does not change what an honest member reports.
 func MemberValue[T any](p *T) { MemberValueWithin(p, textLimit) }
 
-// MemberValueWithin is like All, but with the given limit, in bytes, for each text.
+// MemberValueWithin is like MemberValue, but with the given limit, in bytes, for each text.
 func MemberValueWithin[T any](p *T, limit int) { sanitizeValue(reflect.ValueOf(p).Elem(), limit) }
 
 func sanitizeValue(v reflect.Value, limit int) {

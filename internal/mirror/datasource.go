@@ -75,10 +75,10 @@ func SnapshotDataSource(name string) DataSource {
 	return DataSource{Group: SnapshotGroup, Kind: SnapshotKind, Name: name}
 }
 
-// ClaimDataSourceKey returns the Key of a claim that is a source.
+// ClaimDataSourceKey returns the IndexKey of a claim that is a source.
 func ClaimDataSourceKey(name string) string { return ClaimDataSource(name).IndexKey() }
 
-// SnapshotDataSourceKey returns the Key of a snapshot that is a source.
+// SnapshotDataSourceKey returns the IndexKey of a snapshot that is a source.
 func SnapshotDataSourceKey(name string) string { return SnapshotDataSource(name).IndexKey() }
 
 // KindWithGroup returns the kind of the source with its group, such as Image.example.com.

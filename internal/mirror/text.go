@@ -56,7 +56,7 @@ func PlainText(text string, limit int) string {
 	return text
 }
 
-// PlainLine returns Plain on one line, so that it can be quoted within a sentence. It replaces each run
+// PlainLine returns PlainText on one line, so that it can be quoted within a sentence. It replaces each run
 // of white space with one space, and removes the final period.
 func PlainLine(text string, limit int) string {
 	return PlainText(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."), limit)

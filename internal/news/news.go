@@ -27,7 +27,7 @@ type emitted struct {
 	at   time.Time
 }
 
-// New returns a News without events.
+// New returns a StateMemory without events.
 func New(c clock.PassiveClock) *StateMemory { return &StateMemory{c, lru.New(rememberedLimit)} }
 
 // EventDue reports whether an event is due, and counts it as emitted: what it says differs from the last

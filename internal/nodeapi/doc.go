@@ -62,15 +62,13 @@
 // as a kubelet does at /metrics/resource.
 //
 // A kubelet reports CPU seconds as a counter, but the member's metrics API (metrics.k8s.io) reports
-// a rate. A Meter therefore multiplies each rate by the time since the previous sample and adds the
+// a rate. A UsageMeter therefore multiplies each rate by the time since the previous sample and adds the
 // product to a counter. metrics-server computes the same rate from two such counters. A counter
 // begins with its first sample and reports the sample's time as the container's start time. When
 // another replica begins to count, metrics-server assumes that the containers restarted, and
 // reports no usage for one interval.
 //
-// A Meter counts only leaves that Xylem pushed and whose UID is recorded on the root (I8), only the
+// A UsageMeter counts only leaves that Xylem pushed and whose UID is recorded on the root (I8), only the
 // root's containers, and only samples taken after the leaf was created. It discards the rest of the
 // member's response, regardless of its size.
-//
-// Its part nodeapitest contains fixtures for the tests of package nodeapi and its subpackages.
 package nodeapi

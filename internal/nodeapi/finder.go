@@ -25,7 +25,7 @@ type Target struct {
 	Root *corev1.Pod
 	// Node and Registration are names. The audit log contains them too.
 	Node, Registration string
-	// Upstream is the member's link. If it is not nil, the caller of Reach or Link must call Leave.
+	// Upstream is the member's link. If it is not nil, the caller of FindLeaf or FindLink must call EndRequest.
 	Upstream *Upstream
 }
 

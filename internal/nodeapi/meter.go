@@ -82,7 +82,7 @@ func (m *UsageMeter) BeginRead() bool {
 	return true
 }
 
-// EndRead ends the request that Begin began.
+// EndRead ends the request that BeginRead began.
 func (m *UsageMeter) EndRead() { m.reads.Add(-1) }
 
 // AddSamples adds samples, which were read at now, to the leaves' counters. It deletes the counters of

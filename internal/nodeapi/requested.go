@@ -16,7 +16,7 @@ import (
 )
 
 // RequestedCertificate is a certificate from the signer kubernetes.io/kubelet-serving, which client-go
-// requests and rotates. Until an admin approves the first request, Requested serves a self-signed
+// requests and rotates. Until an admin approves the first request, RequestedCertificate serves a self-signed
 // certificate.
 type RequestedCertificate struct {
 	manager  certificate.Manager

@@ -197,7 +197,7 @@ func (s *Server) handleRequest(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveCall(session *Session, v *guardedResponse, w *Writer, r *http.Request, who user.Info, c Call) {
 	started := s.Clock.Now()
 	var t Target
-	// Defer Leave, because an aborted stream panics with http.ErrAbortHandler.
+	// Defer EndRequest, because an aborted stream panics with http.ErrAbortHandler.
 	defer func() {
 		if t.Upstream != nil {
 			t.Upstream.EndRequest()

@@ -42,8 +42,7 @@ const (
 // Evidence contains the proofs that a destructive write requires. The proofs are fields, in the
 // order of their reads.
 type Evidence interface {
-	// CoversWrite implements the function Covers. Only this package and its subpackages can implement or
-	// call it.
+	// CoversWrite is called by SpendEvidence. Only this package can implement or call it.
 	CoversWrite(EvidenceKey, Action, client.Object) error
 }
 
@@ -80,7 +79,7 @@ type DestroyingVolume struct {
 
 // KeepingVolume is evidence that deleting a leaf claim keeps its data: the root was deleted, and the leaf
 // PV is retained or bound to another claim. It also proves that no other controller needs the
-// claim: the host PV is for another root (Host), or no host PV represents the volume (None).
+// claim: the host PV is for another root (Host), or no host PV represents the volume (NoMirror).
 type KeepingVolume struct {
 	Host     HostAssigned
 	Root     RootGone
@@ -116,13 +115,13 @@ type ReleasingPromise struct {
 	Leaf    LeafVolume
 }
 
-// DestroysDataOf implements Destroys.
+// DestroysDataOf implements DataDestroyingEvidence.
 func (e DestroyingVolume) DestroysDataOf(EvidenceKey) types.UID { return e.Root.rootUID() }
 
-// DestroysDataOf implements Destroys.
+// DestroysDataOf implements DataDestroyingEvidence.
 func (e UnmirroredVolume) DestroysDataOf(EvidenceKey) types.UID { return e.Root.rootUID() }
 
-// DestroysDataOf implements Destroys.
+// DestroysDataOf implements DataDestroyingEvidence.
 func (e ReleasingPromise) DestroysDataOf(EvidenceKey) types.UID {
 	if e.Promise.witness == nil {
 		return ""
@@ -130,10 +129,10 @@ func (e ReleasingPromise) DestroysDataOf(EvidenceKey) types.UID {
 	return rootUIDOf(e.Promise.pv)
 }
 
-// KeepsData implements Keeps.
+// KeepsData implements DataKeepingEvidence.
 func (KeepingVolume) KeepsData(EvidenceKey) {}
 
-// KeepsData implements Keeps.
+// KeepsData implements DataKeepingEvidence.
 func (WithdrawingClaim) KeepsData(EvidenceKey) {}
 
 // EvidenceForClaim begins the evidence with which the leaf claim may be deleted, too, after this evidence has set the leaf PV

@@ -23,7 +23,7 @@ const provisionedPrefix = "pvc-"
 func provisionedName(claim types.UID) string { return provisionedPrefix + string(claim) }
 
 // NotMirrored is the proof that no host PV represents the volume of a leaf claim. If the proof
-// fails, By is a host PV that represents the volume.
+// fails, MirroredBy is a host PV that represents the volume.
 type NotMirrored struct {
 	witness    *Witness
 	MirroredBy *corev1.PersistentVolume
@@ -107,7 +107,7 @@ func (p Prover) findMirrorByName(ctx context.Context, leaf string) (*corev1.Pers
 }
 
 // NothingProvisioned is the proof that no host PV represents a volume of an unbound leaf claim: nothing
-// was provisioned, or the volume is not mirrored. If the proof fails, By is a host PV that
+// was provisioned, or the volume is not mirrored. If the proof fails, MirroredBy is a host PV that
 // represents the claim's volume, or nil if the member is about to bind one.
 type NothingProvisioned struct {
 	witness    *Witness

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// SharedReads shares the reads of what each key names. The zero value is ready to use. A nil Reads shares
+// SharedReads shares the reads of what each key names. The zero value is ready to use. A nil SharedReads shares
 // nothing.
 type SharedReads[K comparable, V any] struct {
 	mu    sync.Mutex
@@ -16,8 +16,8 @@ type SharedReads[K comparable, V any] struct {
 // readQueue contains the callers for one key.
 type readQueue[V any] struct {
 	reading chan struct{} // holds a token while a read is in flight
-	callers int           // guarded by Reads.mu
-	begun   int           // reads; guarded by Reads.mu
+	callers int           // guarded by SharedReads.mu
+	begun   int           // reads; guarded by SharedReads.mu
 
 	// The result of the last read, unless its caller's context ended. Guarded by reading.
 	value  V

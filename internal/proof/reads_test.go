@@ -161,7 +161,7 @@ func TestNoCallerGetsAnEarlierRead(t *testing.T) {
 	callers.Wait()
 }
 
-// A nil Reads is for tests, and for callers that are never concurrent.
+// A nil SharedReads is for tests, and for callers that are never concurrent.
 func TestNilReadsShareNothing(t *testing.T) {
 	var r *SharedReads[string, int]
 	if got, err := r.Do(t.Context(), "", func(context.Context) (int, error) { return 7, nil }); got != 7 || err != nil {

@@ -25,7 +25,7 @@ type DestroyingSnapshot struct {
 // KeepingSnapshot is evidence that deleting a leaf VolumeSnapshot keeps its data: its root has
 // ended, and its content is retained, or does not exist. It also proves that no root needs the
 // VolumeSnapshot: its host content has not changed since it was observed (Host), or does not exist
-// (None).
+// (NoContent).
 type KeepingSnapshot struct {
 	Host      ContentUnchanged
 	Root      SnapshotEnded

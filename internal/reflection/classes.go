@@ -58,7 +58,7 @@ type memberState struct {
 func NewMemberClasses() *MemberClasses { return &MemberClasses{members: map[string]*memberState{}} }
 
 // RecordClasses records a member's classes. It reports whether the classes have changed, and after which
-// time the caller must call Note again even without a change; 0 means never.
+// time the caller must call RecordClasses again even without a change; 0 means never.
 func (b *MemberClasses) RecordClasses(registration string, seen ObservedClasses) (news bool, again time.Duration) {
 	if news, again = b.updateClasses(registration, seen); news {
 		// The enqueued controllers read b.
@@ -157,7 +157,7 @@ func (b *MemberClasses) OffersSource(requests route.RequestsByName) source.Sourc
 // offerDelay is the delay of DelayedSourceOfOffers after a member's classes have changed.
 const offerDelay = 5 * time.Second
 
-// DelayedSourceOfOffers is Offers with a delay, after which the capacity of a new class exists.
+// DelayedSourceOfOffers is OffersSource with a delay, after which the capacity of a new class exists.
 func (b *MemberClasses) DelayedSourceOfOffers(requests route.RequestsByName) source.Source {
 	return b.offers.SourceAfterDelay(offerDelay, requests)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // ChangedPredicate rejects updates that change nothing. After an informer has lost its watch, it lists again
-// and reports each object as updated. Without Changed, a restart of an API server would enqueue all
+// and reports each object as updated. Without ChangedPredicate, a restart of an API server would enqueue all
 // volumes. Changed accepts the informer's periodic resync, whose old and new objects are
 // identical, so that all objects are reconciled every few hours.
 func ChangedPredicate() predicate.Predicate {
@@ -24,7 +24,7 @@ func ChangedPredicate() predicate.Predicate {
 // always enqueue requests.
 type ConcernsFunc func(before, after client.Object) bool
 
-// PartChanged returns Concerns for a kind. look returns the part that the controller reads. Of compares the
+// PartChanged returns ConcernsFunc for a kind. look returns the part that the controller reads. Of compares the
 // parts before and after the update with ==.
 func PartChanged[T client.Object, V comparable](look func(T) V) ConcernsFunc {
 	return func(before, after client.Object) bool {
@@ -34,7 +34,7 @@ func PartChanged[T client.Object, V comparable](look func(T) V) ConcernsFunc {
 	}
 }
 
-// LabelsChanged is Concerns for controllers that read only an object's labels.
+// LabelsChanged is ConcernsFunc for controllers that read only an object's labels.
 func LabelsChanged(before, after client.Object) bool {
 	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }

@@ -19,7 +19,7 @@ import (
 // These functions use reflect.DeepEqual, which is several times as fast as the semantic comparison.
 // It may report a change where the semantic comparison would not.
 
-// VolumeChanged is Concerns for host and member PVs. It ignores metadata that only Kubernetes
+// VolumeChanged is ConcernsFunc for host and member PVs. It ignores metadata that only Kubernetes
 // uses, and the time of the last phase transition.
 func VolumeChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolume)
@@ -27,21 +27,21 @@ func VolumeChanged(before, after client.Object) bool {
 	return !known || !ok || metadataChanged(was, is) || was.Status.Phase != is.Status.Phase || !reflect.DeepEqual(was.Spec, is.Spec)
 }
 
-// ClaimChanged is Concerns for root and leaf claims. It compares metadata and spec.
+// ClaimChanged is ConcernsFunc for root and leaf claims. It compares metadata and spec.
 func ClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || metadataChanged(was, is) || mirrorsnapshot.HasPendingSnapshot(was) != mirrorsnapshot.HasPendingSnapshot(is) || !reflect.DeepEqual(was.Spec, is.Spec)
 }
 
-// LeafClaimChanged is Concerns for leaf claims. It compares metadata, spec, phase and capacity.
+// LeafClaimChanged is ConcernsFunc for leaf claims. It compares metadata, spec, phase and capacity.
 func LeafClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || ClaimChanged(was, is) || was.Status.Phase != is.Status.Phase || !reflect.DeepEqual(was.Status.Capacity, is.Status.Capacity)
 }
 
-// PodChanged is Concerns for root and leaf Pods. It ignores the status that a kubelet reports for a
+// PodChanged is ConcernsFunc for root and leaf Pods. It ignores the status that a kubelet reports for a
 // Pod that has not finished.
 func PodChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.Pod)

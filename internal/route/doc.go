@@ -8,7 +8,7 @@
 // through an index of the objects' owners. Without this index, most of the work after a restart
 // would be to scan all objects for each source of each member.
 //
-// A controller can subscribe to the deletions of all members' objects (Ends). After a restore, or
+// A controller can subscribe to the deletions of all members' objects (DeletionsSource). After a restore, or
 // after an admin has taken a promise from a member, that member may have a leaf of a claim that
 // names another member. The leaf does not change when that claim is deleted, so only the
 // deletion of the claim can enqueue a request.
@@ -18,7 +18,7 @@
 // an API server would enqueue every volume once for each of its objects' kinds. The informers'
 // resync, about every ten hours, enqueues all objects.
 //
-// A controller may declare which changes concern it (Concerns). For example, a claim is written
+// A controller may declare which changes concern it (ConcernsFunc). For example, a claim is written
 // about eight times until it is bound, but leaf_namespace reads only whether the claim needs its
 // namespace.
 //
@@ -34,7 +34,7 @@
 //
 // Its part urgency delays the events that are not urgent, so that many events cause one reconcile.
 //
-// Each of a controller's sources declares which of its events are urgent (Unhurried). Queue delays
+// Each of a controller's sources declares which of its events are urgent (DelayUnlessUrgent). Queue delays
 // the other events by 250 ms, and the next reconcile of the same request drops them, because the
 // cache contains an object's new state before its event is handled. So the twenty writes that bind
 // a claim cause few reconciles. After a start, when all volumes are delayed, Queue adds them to the controller's

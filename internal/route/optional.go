@@ -22,7 +22,7 @@ type OptionalCache struct {
 	served chan struct{}
 }
 
-// NewOptionalCache returns an Optional that is not served yet.
+// NewOptionalCache returns an OptionalCache that is not served yet.
 func NewOptionalCache() *OptionalCache { return &OptionalCache{served: make(chan struct{})} }
 
 // StartServing starts the sources. Call it once the cache is synced.
@@ -46,7 +46,7 @@ func (o *OptionalCache) MarkNotServed() {
 var ErrServedUnknown = errors.New("it is not known yet whether the cluster serves snapshots")
 
 // CheckServed reports whether the cluster serves the kinds. At first, this is not known, and the cluster may have
-// objects of these kinds: Check then returns ErrServedUnknown. A nil Optional is never served.
+// objects of these kinds: Check then returns ErrServedUnknown. A nil OptionalCache is never served.
 func (o *OptionalCache) CheckServed() (served bool, err error) {
 	if o == nil {
 		return false, nil
@@ -59,7 +59,7 @@ func (o *OptionalCache) CheckServed() (served bool, err error) {
 	return o.cache != nil, nil
 }
 
-// ServedCache returns the cache of the kinds, or nil if the kinds are not served or the Optional is nil.
+// ServedCache returns the cache of the kinds, or nil if the kinds are not served or the OptionalCache is nil.
 func (o *OptionalCache) ServedCache() cache.Cache {
 	if o == nil {
 		return nil

@@ -25,7 +25,7 @@ type Placement struct {
 	copyPhase                               corev1.PersistentVolumeClaimPhase
 }
 
-// PlacementOfClaim returns the Placement of a claim, for Of.
+// PlacementOfClaim returns the Placement of a claim, for PartChanged.
 func PlacementOfClaim(claim *corev1.PersistentVolumeClaim) Placement {
 	p := Placement{
 		uid: claim.UID, owner: ptr.Deref(metav1.GetControllerOfNoCopy(claim), metav1.OwnerReference{}).UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,

@@ -21,7 +21,7 @@ const LowUrgencyDelay = 250 * time.Millisecond
 // that do not drain needs more than 100.
 const innerQueueLimit = 200
 
-// Queue delays requests that are added with delay Lull. If the same request is reconciled earlier,
+// Queue delays requests that are added with delay LowUrgencyDelay. If the same request is reconciled earlier,
 // the delayed request is dropped, because that reconcile reads the new state. So many events cause
 // one reconcile.
 type Queue struct {
@@ -38,7 +38,7 @@ func NewQueue(inner workqueue.TypedRateLimitingInterface[reconcile.Request], c c
 	return &Queue{TypedRateLimitingInterface: inner, clock: c, delayed: map[reconcile.Request]struct{}{}}
 }
 
-// AddAfter adds a request after a delay. With delay Lull, it adds the request together with all
+// AddAfter adds a request after a delay. With delay LowUrgencyDelay, it adds the request together with all
 // other delayed requests, as soon as the inner queue is short. Urgent requests do not wait behind them.
 func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
 	if after != LowUrgencyDelay {

@@ -18,7 +18,7 @@ func request(name string) reconcile.Request {
 
 func TestQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// begin runs before Lull has elapsed.
+		// begin runs before LowUrgencyDelay has elapsed.
 		begin func(t *testing.T, q *Queue)
 		want  []string
 	}{

@@ -277,7 +277,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// A member may have a leaf of a claim that names another member or none, so Ends reports deletions
+// A member may have a leaf of a claim that names another member or none, so DeletionsSource reports deletions
 // in all members.
 func TestEnds(t *testing.T) {
 	withUID := func(uid types.UID) *corev1.PersistentVolumeClaim {

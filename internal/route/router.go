@@ -75,7 +75,7 @@ const ownerIndex = "xylem.by-owner"
 // before the informers start.
 func (r *Router) SetupHandlers(ctx context.Context) error { return r.addHandlers(ctx, routedKinds()) }
 
-// SetupOptionalHandlers works like Setup, for optional kinds. Call it once the host serves these. Existing
+// SetupOptionalHandlers works like SetupHandlers, for optional kinds. Call it once the host serves these. Existing
 // subscriptions receive the existing objects.
 func (r *Router) SetupOptionalHandlers(ctx context.Context) error {
 	return r.addHandlers(ctx, optionalKinds())

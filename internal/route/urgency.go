@@ -14,15 +14,15 @@ import (
 // after a deletion.
 type UrgentFunc func(ctx context.Context, before, after client.Object) bool
 
-// CreatedOrDeleted is a Func for creations and deletions.
+// CreatedOrDeleted is a UrgentFunc for creations and deletions.
 func CreatedOrDeleted(_ context.Context, before, after client.Object) bool {
 	return before == nil || after == nil
 }
 
-// IsDeletion is a Func for deletions.
+// IsDeletion is a UrgentFunc for deletions.
 func IsDeletion(_ context.Context, _, after client.Object) bool { return after == nil }
 
-// WhenValueChanged returns a Func for events that change the value that look returns. Without an object, the
+// WhenValueChanged returns a UrgentFunc for events that change the value that look returns. Without an object, the
 // value is zero.
 func WhenValueChanged[T client.Object, V comparable](look func(T) V) UrgentFunc {
 	value := func(obj client.Object) (v V) {
@@ -37,7 +37,7 @@ func WhenValueChanged[T client.Object, V comparable](look func(T) V) UrgentFunc 
 // NeverUrgent reports that no event is urgent.
 func NeverUrgent(context.Context, client.Object, client.Object) bool { return false }
 
-// DelayUnlessUrgent delays the events of a source that uses Enqueue or Handler by Lull, unless they are
+// DelayUnlessUrgent delays the events of a source that uses Enqueue or EnqueueHandler by LowUrgencyDelay, unless they are
 // urgent. No provisioning step waits for a delayed event.
 func DelayUnlessUrgent(urgent UrgentFunc, from source.Source) source.Source {
 	return delayedSource{from, urgent}

@@ -39,7 +39,7 @@ func (s *Sharer) withVolumeLock(host string, do func() error) error {
 }
 
 // EnsureCopy takes the next step towards a copy of the volume that a host PV represents, for a Pod in
-// the member that uses a claim. If the copy cannot be created, Ensure returns the problem. It reads
+// the member that uses a claim. If the copy cannot be created, EnsureCopy returns the problem. It reads
 // the PVs and claims live, because it runs only until the Pod's copy is bound.
 func (s *Sharer) EnsureCopy(ctx context.Context, by guarded.Actor, claim, host string) (problem *mirror.Refusal, err error) {
 	err = s.withVolumeLock(host, func() error {

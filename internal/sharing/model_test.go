@@ -16,8 +16,8 @@ import (
 )
 
 // The model has one shared volume, the member that owns it, and another member that may have a
-// copy. The search visits every reachable state. The decisions are those of Next, on real objects.
-// The model contains the guards of Ensure, Reduce and root_pv: live proofs, resourceVersions and the
+// copy. The search visits every reachable state. The decisions are those of NextCopyStep, on real objects.
+// The model contains the guards of EnsureCopy, MaintainCopy and root_pv: live proofs, resourceVersions and the
 // lock of a Sharer.
 
 // phase is the phase of the host PV.
@@ -75,7 +75,7 @@ const (
 	destroyed
 )
 
-// creation is a request that Ensure has decided to send after its live reads.
+// creation is a request that EnsureCopy has decided to send after its live reads.
 type creation struct {
 	step           uint8 // 1 creates the claim, 2 the PV
 	of, claim, ref uint8
@@ -296,7 +296,7 @@ func (s *search) xylem(w world, add adder) {
 	}
 }
 
-// ensure adds the steps of Ensure, which decides from live reads and sends its create request in a
+// ensure adds the steps of EnsureCopy, which decides from live reads and sends its create request in a
 // later step.
 func (s *search) ensure(w world, add adder) {
 	if w.pending.step != 0 {
@@ -352,7 +352,7 @@ func (w *world) create() string {
 	return wrong
 }
 
-// reduce adds the steps of Reduce, which decides from the caches. Before each write, live reads prove
+// reduce adds the steps of MaintainCopy, which decides from the caches. Before each write, live reads prove
 // that it is allowed. Preconditions prove that the cached object is unchanged.
 func (s *search) reduce(w world, add adder) {
 	h, m := w.seenHost, w.seenMember

@@ -9,7 +9,7 @@
 // the phase, the next step, the controller that takes it, the proofs that the step needs, and the
 // message to the user. root_snapshot, leaf_snapshot and host_snapshot share the table, as the
 // volumes' controllers share theirs (package volume/lifecycle). Each controller observes the
-// snapshot that its request names, calls Next, and takes the step if it owns the step.
+// snapshot that its request names, calls NextPlan, and takes the step if it owns the step.
 //
 // The first row that meets all its conditions, and those of its section, applies. The conditions of
 // host_snapshot's rows concern only the host. So host_snapshot and a member's controllers find the

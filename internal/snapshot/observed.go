@@ -44,8 +44,8 @@ type Observed struct {
 	// Content is the content of Leaf. OtherContent has the same name, but represents a different
 	// snapshot than the one recorded on Host.
 	Content, OtherContent *snapshotv1.VolumeSnapshotContent
-	// NameTaken means that a foreign object has the name of Leaf, and Earlier that the leaf of an
-	// earlier root has it.
+	// NameTaken means that a foreign object has the name of Leaf, and EarlierLeafExists that the leaf of
+	// an earlier root has it.
 	NameTaken, EarlierLeafExists bool
 	// LeafLostStamp means that the leaf that Host records, or that Content was created for, exists, but
 	// somebody removed or changed its stamp.

@@ -18,7 +18,7 @@ import (
 
 // ResolveSource returns the cluster that has a host content's volume, or why Xylem can't take the
 // snapshot. The snapshot-controller copies the driver from the class and the handle from the
-// claim's volume, but does not check that they match. So Resolve does not trust the content alone:
+// claim's volume, but does not check that they match. So ResolveSource does not trust the content alone:
 // the VolumeSnapshot's claim must be bound to a member's volume with the content's handle.
 func ResolveSource(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeSnapshot, source SnapshotSource) (clusterID string, problem *mirror.Refusal) {
 	invalid := func(format string, args ...any) (string, *mirror.Refusal) {

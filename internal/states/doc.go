@@ -5,5 +5,5 @@
 // applies.
 //
 // A table is also documentation: Page writes it in Markdown. So every condition, step and wait must
-// have a text, which Problems checks.
+// have a text, which FindProblems checks.
 package states

@@ -78,7 +78,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestProblems checks that Problems finds each of these mistakes.
+// TestProblems checks that FindProblems finds each of these mistakes.
 func TestProblems(t *testing.T) {
 	whole := lamps()
 	if problems := whole.FindProblems(); len(problems) > 0 {

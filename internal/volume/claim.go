@@ -172,7 +172,7 @@ func (s *Observed) PlacementForgettable() bool {
 	return s.ClaimWithoutVolume() && s.LeafClaim == nil && (s.PlacedClusterID() == "" || s.PlacedClusterID() == s.Member.ClusterID) && (s.Root.Spec.VolumeName == "" || s.Promise != nil)
 }
 
-// PlacementMayBeForgotten reports whether the root is Forgettable and older than a restore of the host that
+// PlacementMayBeForgotten reports whether the root is PlacementForgettable and older than a restore of the host that
 // any member has detected.
 func (s *Observed) PlacementMayBeForgotten() bool {
 	return s.PlacementForgettable() && s.Root.CreationTimestamp.Time.Before(s.Placement.HostRestoredAnywhere)

@@ -35,7 +35,7 @@ type Observed struct {
 	TwinHost *corev1.PersistentVolume
 
 	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded. If the
-	// observation is of a claim that is bound to one of them, Host is nil, and Taken is the host PV that
+	// observation is of a claim that is bound to one of them, Host is nil, and TakingHost is the host PV that
 	// represents the volume.
 	Imports    []corev1.PersistentVolume
 	TakingHost *corev1.PersistentVolume
@@ -45,7 +45,7 @@ type Observed struct {
 	// Leaf is the member's PV with that name and UID. Recreated is the member's PV with the same
 	// name but a different UID. It is set only if Leaf is nil.
 	Leaf, Recreated *corev1.PersistentVolume
-	// Stamp is Leaf's stamp, if Stamped is set. StampRoot is the claim that it names, or nil if that claim
+	// Stamp is Leaf's stamp, if LeafStamped is set. StampRoot is the claim that it names, or nil if that claim
 	// was deleted.
 	Stamp       mirror.Origin
 	LeafStamped bool
@@ -71,7 +71,7 @@ type Observed struct {
 	// have newer data than the host knows.
 	LastClaimMayBeLost bool
 	// LeftoverClaim is a leaf claim that names the volume, is neither Claim nor Holder, and whose root is
-	// gone. Only the observation of that leaf claim contains Left.
+	// gone. Only the observation of that leaf claim contains LeftoverClaim.
 	LeftoverClaim *corev1.PersistentVolumeClaim
 
 	// SourceNameReused reports whether the member's object with the name of the root's data source is not the
@@ -86,7 +86,7 @@ type Observed struct {
 	// without or with the suffix.
 	PlainNameTaken, SuffixedNameTaken bool
 	// PromiseUsers are the Pods that need the disk of a promise that is released with its last Pod. Unused
-	// describes how long such a promise has had no Users.
+	// describes how long such a promise has had no PromiseUsers.
 	PromiseUsers []corev1.Pod
 	Unused       Unused
 	// MayBeRestored is set if the leaf claim may come from a backup of the member. RootMayBeLost is set if the
@@ -123,7 +123,7 @@ type Unused struct {
 	// MarkOutdated is set if the promise is marked as being released, and the mark may come from a backup
 	// of the host: since then, Pods that the host has lost may have written to the disk.
 	MarkOutdated bool
-	// Unreadable is why the promise's class, which contains Grace, cannot be read, or nil.
+	// Unreadable is why the promise's class, which contains GracePeriod, cannot be read, or nil.
 	Unreadable error
 }
 

@@ -99,7 +99,7 @@ func mustMatchLeaf(s *Observed) bool {
 	return s.Host != nil && s.Leaf != nil && s.LeafStamped && s.Host.DeletionTimestamp == nil
 }
 
-// MustRetainForLostClaim reports whether the host PV must get policy Retain because of LastClaimLost, before the
+// MustRetainForLostClaim reports whether the host PV must get policy Retain because of LastClaimMayBeLost, before the
 // holder and the stamp, which show that another claim used the volume, are removed.
 func MustRetainForLostClaim(s *Observed) bool {
 	return s.LastClaimMayBeLost && s.Host != nil && s.Leaf != nil && s.LeafStamped && (s.Host.DeletionTimestamp == nil || s.HasXylemFinalizer()) && mustOverridePolicy(s)

@@ -47,7 +47,7 @@ func WeighProtobuf(kinds NewObjectFunc, document []byte, limit int64) (int64, er
 	return weighWithin(kinds, limit, func(s *documentScale) error { return s.weighDocument(document) })
 }
 
-// WeighEvent works like Protobuf, for one frame of a watch: an unwrapped event with a wrapped object.
+// WeighEvent works like WeighProtobuf, for one frame of a watch: an unwrapped event with a wrapped object.
 func WeighEvent(kinds NewObjectFunc, frame []byte, limit int64) (int64, error) {
 	return weighWithin(kinds, limit, func(s *documentScale) error {
 		if err := s.addCost(int64(len(frame))); err != nil {

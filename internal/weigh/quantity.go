@@ -15,7 +15,7 @@ const (
 	LengthLimit = 128
 	// exponentLimit is the maximum absolute value of a decimal exponent. The largest suffix, E, is 10^18.
 	exponentLimit = 100
-	// scaleLimit and bitsLimit are the limits for decoded quantities. They allow every quantity that Check
+	// scaleLimit and bitsLimit are the limits for decoded quantities. They allow every quantity that CheckText
 	// allows.
 	scaleLimit = exponentLimit + LengthLimit
 	bitsLimit  = 4 * scaleLimit

@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Each quantity that passes Check is in range once decoded.
+// Each quantity that passes CheckText is in range once decoded.
 func TestInRange(t *testing.T) {
 	for _, text := range []string{
 		"0", "1", "-1", "250m", "1.5Gi", "8Ei", "1e3", "1e100", "-1e100", "1e-100",

@@ -37,10 +37,10 @@ func (s *valueShape) shapeOfKey(key string) *valueShape {
 	return s.others
 }
 
-// compiledShapes contains the Shapes by scheme.
+// compiledShapes contains the QuantityShapes by scheme.
 var compiledShapes sync.Map
 
-// QuantityShapesOf returns the Shapes of a scheme. Add no types to the scheme later.
+// QuantityShapesOf returns the QuantityShapes of a scheme. Add no types to the scheme later.
 func QuantityShapesOf(scheme *runtime.Scheme) *QuantityShapes {
 	if known, ok := compiledShapes.Load(scheme); ok {
 		return known.(*QuantityShapes) //nolint:errcheck // nothing else is stored

@@ -16,3 +16,12 @@ func FirstNames(names []string, most int, separator string) string {
 	}
 	return strings.Join(names, separator)
 }
+
+// FirstNamesUncounted joins at most the given number of names, and appends "…" if there are others: for lists
+// whose length is unknown, or changes more often than the message should.
+func FirstNamesUncounted(names []string, most int, separator string) string {
+	if len(names) > most {
+		names = append(slices.Clone(names[:most]), "…")
+	}
+	return strings.Join(names, separator)
+}

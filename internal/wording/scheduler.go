@@ -54,7 +54,7 @@ const (
 )
 
 var (
-	// podObstacles are the obstacles of a particular Pod, in the order in which Obstacles returns them.
+	// podObstacles are the obstacles of a particular Pod, in the order in which FindObstacles returns them.
 	podObstacles = []Obstacle{
 		EphemeralClaimAwaited, EphemeralClaimForeign, ClaimNotFound, ClaimWithoutVolume, ClaimDeleted, ClaimUnbound,
 		ClaimInUse, ClaimWithoutClass, AffinityConflict, GroupIncomplete, PreemptionAwaited, DeviceUnavailable,

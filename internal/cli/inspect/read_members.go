@@ -23,7 +23,7 @@ type ConnectionWay struct {
 	Live bool
 }
 
-// ReadMembers reads the objects of the members that the Way gives access to.
+// ReadMembers reads the objects of the members that the ConnectionWay gives access to.
 func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w ConnectionWay) error {
 	own := ""
 	if w.Given() {

@@ -2,7 +2,6 @@ package clusterregistration
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,17 +91,13 @@ func (c comparison) condition(of, accounted string) metav1.Condition {
 	return condition
 }
 
-// firstOrphans describes the first orphans, and appends "…" if there are more. The status lists not all of them, so it
-// cannot count the others.
+// firstOrphans describes the first orphans. The status lists not all of them, so it cannot count the others.
 func firstOrphans[T any](list []T, describe func(T) string) string {
-	texts := make([]string, 0, namesListed+1)
-	for _, o := range list[:min(len(list), namesListed)] {
+	texts := make([]string, 0, len(list))
+	for _, o := range list {
 		texts = append(texts, describe(o))
 	}
-	if len(list) > namesListed {
-		texts = append(texts, "…")
-	}
-	return strings.Join(texts, ", ")
+	return wording.FirstNamesUncounted(texts, namesListed, ", ")
 }
 
 // DeletionsProgressing returns the DeletionsProgressing condition.

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// ListedSnapshots returns the orphaned snapshots for the status, in the same order as Listed.
+// ListedSnapshots returns the orphaned snapshots for the status, in the same order as ListedOrphans.
 func ListedSnapshots(found []account.Orphan, before []v1alpha1.OrphanedSnapshot, now metav1.Time) []v1alpha1.OrphanedSnapshot {
 	volumes := make([]v1alpha1.OrphanedVolume, 0, len(before))
 	for _, was := range before {

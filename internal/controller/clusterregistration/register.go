@@ -146,7 +146,7 @@ func ownerOfCluster(recorded types.UID, all []v1alpha1.ClusterRegistration, clus
 
 // AdmitMember records the identity of a member at its first connection. It rejects a cluster that differs
 // from the recorded one, that another registration owns, or that is the host itself. It returns a
-// Problem for errors that an admin can fix. The fleet calls Admit after it has read the member's
+// Problem for errors that an admin can fix. The fleet calls AdmitMember after it has read the member's
 // identity.
 func (r *Reconciler) AdmitMember(ctx context.Context, wanted fleet.Registration, identity member.Identity) error {
 	// Other controllers may write the status and the record concurrently.

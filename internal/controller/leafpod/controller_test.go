@@ -51,7 +51,7 @@ func TestEnded(t *testing.T) {
 	if last := r.endedLeafOf(root("root-uid")); last == nil || last.Status.Phase != corev1.PodSucceeded {
 		t.Errorf("the final state is %v, want phase Succeeded", last)
 	}
-	if last := r.endedLeafOf(root("made-anew")); last != nil {
+	if last := r.endedLeafOf(root("re-created")); last != nil {
 		t.Errorf("a re-created root has the final state %s of the earlier root's leaf", last.Status.Phase)
 	}
 	if _, err := r.observePod(t.Context(), client.ObjectKeyFromObject(root(""))); err != nil {

@@ -56,7 +56,7 @@ func (p *reportPacer) WaitOnce(root types.UID, version string) bool {
 }
 
 // StateLasted returns true, and restarts, once a state of a root has lasted for the given time. The state
-// begins with the first call after Ended. Before that, Owes returns how long to wait.
+// begins with the first call after EndState. Before that, TakeRequeueDelay returns how long to wait.
 func (p *reportPacer) StateLasted(root types.UID, after time.Duration, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *reportPacer) StateLasted(root types.UID, after time.Duration, now time.
 	return true
 }
 
-// EndState ends the state that Lasted measures.
+// EndState ends the state that StateLasted measures.
 func (p *reportPacer) EndState(root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

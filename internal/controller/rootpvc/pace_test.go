@@ -49,7 +49,7 @@ func TestMessagesArePaced(t *testing.T) {
 	}
 }
 
-// A state lasts from the first observation until Ended, and is counted again after it has lasted.
+// A state lasts from the first observation until EndState, and is counted again after it has lasted.
 func TestLasted(t *testing.T) {
 	p, now := newReportPacer(), time.Unix(1_800_000_000, 0)
 	const after = 10 * time.Second

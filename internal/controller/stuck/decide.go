@@ -205,10 +205,7 @@ func namesOfPods(pods []corev1.Pod) string {
 	for i := range pods {
 		names = append(names, fmt.Sprintf("Pod %s/%s", pods[i].Namespace, pods[i].Name))
 	}
-	if len(names) > wording.NamesListed {
-		names = append(names[:wording.NamesListed], "…") // a number would change, and repeat the event, with each Pod
-	}
-	return strings.Join(names, ", ")
+	return wording.FirstNamesUncounted(names, wording.NamesListed, ", ") // a number would repeat the event with each Pod
 }
 
 // causeOfPodDeletion returns why a Pod that is being deleted still exists in its cluster.

@@ -1,4 +1,4 @@
 // Package access defines how the manager may reach a member: which kubeconfigs it accepts,
-// which addresses it dials, how it reads service account tokens, and, as a Problem, why it
+// which addresses it dials, how it reads service account tokens, and, as a ConnectionProblem, why it
 // cannot connect.
 package access

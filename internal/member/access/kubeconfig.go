@@ -34,7 +34,7 @@ func (p *ConnectionProblem) Error() string { return p.Reason + ": " + p.Message 
 // condition's message to 32 KiB.
 const MaxMessageBytes = 2 << 10
 
-// ConnectionProblemf creates a Problem with a sanitized, bounded message.
+// ConnectionProblemf creates a ConnectionProblem with a sanitized, bounded message.
 func ConnectionProblemf(reason, format string, args ...any) *ConnectionProblem {
 	return &ConnectionProblem{Reason: reason, Message: mirror.PlainText(fmt.Sprintf(format, args...), MaxMessageBytes)}
 }
@@ -172,7 +172,7 @@ func redactURL(address string) string {
 	return "(unreadable)"
 }
 
-// ExplainRequestError converts the error of a request to a member into a Problem.
+// ExplainRequestError converts the error of a request to a member into a ConnectionProblem.
 func ExplainRequestError(doing string, err error) error {
 	const theMember = "the member"
 	switch {
@@ -189,7 +189,7 @@ func ExplainRequestError(doing string, err error) error {
 // AccountPolicy is the admission policy of config/member that limits Xylem's accounts.
 const AccountPolicy = "xylem-account"
 
-// ExplainWriteError converts the error of a write of the fence into a Problem. what names the written
+// ExplainWriteError converts the error of a write of the fence into a ConnectionProblem. what names the written
 // object, and namespace is the fence's. Unlike a read, a webhook or policy of the member may reject a
 // write, which is not the credentials' fault. Xylem's own policy rejects another host's credentials.
 func ExplainWriteError(doing, what, namespace string, err error) error {
@@ -207,7 +207,7 @@ func ExplainWriteError(doing, what, namespace string, err error) error {
 		what, rejected, namespace)
 }
 
-// AsConnectionProblem returns the Problem in err's chain, or nil.
+// AsConnectionProblem returns the ConnectionProblem in err's chain, or nil.
 func AsConnectionProblem(err error) *ConnectionProblem {
 	var p *ConnectionProblem
 	if errors.As(err, &p) {

@@ -59,7 +59,7 @@ func TestParseKubeconfig(t *testing.T) {
 		kubeconfig string
 		insecure   bool
 		want       *rest.Config
-		// the Problem's reason, and text that its message contains
+		// the ConnectionProblem's reason, and text that its message contains
 		reason string
 		says   []string
 	}{

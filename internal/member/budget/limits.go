@@ -99,7 +99,7 @@ func (l *MemoryLimiter) EndLinkOverLimit(format string, args ...any) *access.Con
 	return p
 }
 
-// WaitUntilExceeded waits until a limit is exceeded, and returns the Problem. If the context ends first, Watch
+// WaitUntilExceeded waits until a limit is exceeded, and returns the Problem. If the context ends first, WaitUntilExceeded
 // returns nil.
 func (l *MemoryLimiter) WaitUntilExceeded(ctx context.Context) error {
 	select {
@@ -137,7 +137,7 @@ func (l *MemoryLimiter) rejectMalformed(what string, err error) *access.Connecti
 func FormatBytes(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
 // ErrPageTooLarge is returned instead of ending the link if a response exceeds a limit, and the caller will
-// request the same objects in smaller pages. See Divisible.
+// request the same objects in smaller pages. See WithDivisiblePage.
 var ErrPageTooLarge = errors.New("the page is too large")
 
 // maxDivisiblePageBytes is the maximum size, in bytes, of a page that can be divided. Lists of all kinds are read

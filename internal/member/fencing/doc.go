@@ -4,7 +4,7 @@
 // The fence is a Lease in the member's namespace xylem-system. Its name is the host's cluster ID,
 // and the leading manager holds it. Renewing the Lease also probes the connection. Held returns nil
 // until two thirds of the Lease's duration have passed since the last renewal was sent, by the
-// monotonic and the wall clock. If another manager holds the Lease, Acquire waits until the Lease
+// monotonic and the wall clock. If another manager holds the Lease, AcquireLease waits until the Lease
 // has not changed for its whole duration, by this process's clock. A holder that keeps renewing it
 // is a clone (HostCloned).
 //
@@ -21,14 +21,14 @@
 // epochs then disagree if a cluster is restored from an older state. If a member is restored from a
 // more recent state, the manager that has renewed the Lease since then detects the restore with its
 // next probe. If it has not, the probe compares revisions: after a restore, the member's revision of a
-// kind is lower than the resourceVersions of later objects that the caches received (Seen). Such a
+// kind is lower than the resourceVersions of later objects that the caches received (RecordRevision). Such a
 // restore remains undetected if the member's writes have reached these resourceVersions again, or if
 // they are not numbers. The manager raises the epoch in the host's record, so that the next manager
 // detects the restore too. Until then, a step that uses the presence or absence of member objects as evidence
 // also reads the Lease (proof.CheckMemberCurrent), after the reads that it depends on. Such steps
 // withdraw or delete a leaf claim that was never mirrored, or release a host PV whose leaf is gone.
 //
-// A manager that stops raises the epoch once more (Finish), so that every backup of the host from
+// A manager that stops raises the epoch once more (TakeFinalEpoch), so that every backup of the host from
 // before the stop has a lower epoch. If a manager is killed, and no manager runs during a restore
 // from a state younger than the interval, only the host's revision can show the restore. A restore
 // that increases the revisions then remains undetected.

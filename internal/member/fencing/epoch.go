@@ -22,7 +22,7 @@ const (
 type RecordedEpochs struct {
 	// Current is the current epoch.
 	Current int64
-	// FirstIntended and Next are the first and the last epoch that the host has intended since then. Both
+	// FirstIntended and LastIntended are the first and the last epoch that the host has intended since then. Both
 	// are 0 if there is none. The member may have any epoch between them: a write to the member whose
 	// response was lost may arrive after the host has recorded the next intended epoch.
 	FirstIntended, LastIntended int64

@@ -59,7 +59,7 @@ type Fence struct {
 	// currentProofs shares the reads of CheckMemberCurrent.
 	currentProofs proof.SharedReads[struct{}, struct{}]
 
-	// watchedLease is the other holder's Lease when it was first read in its current state. Only Acquire
+	// watchedLease is the other holder's Lease when it was first read in its current state. Only AcquireLease
 	// uses it.
 	watchedLease *coordinationv1.Lease
 	watchedAt    time.Time

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 )
 
-// maxObserved is the maximum number of objects that Missing remembers.
+// maxObserved is the maximum number of objects that MissingStorage remembers.
 const maxObserved = 16384
 
 // MissingStorage records the volumes or snapshots that a restored member may have lost, before Xylem
@@ -22,7 +22,7 @@ type MissingStorage struct {
 	observed *lru.Cache // UIDs of the host's objects
 }
 
-// NewMissingStorage returns a Missing for one member.
+// NewMissingStorage returns a MissingStorage for one member.
 func NewMissingStorage(records *HostRecords) *MissingStorage {
 	return &MissingStorage{records, lru.New(maxObserved)}
 }

@@ -73,7 +73,7 @@ func (f *Fence) patchRenewal(ctx context.Context, lease *coordinationv1.Lease, a
 
 // AnnotateLease changes the annotations of the Lease, so that they survive a restore of the host. change
 // returns the same Lease if it already has the annotations. If the fence is not held, the error
-// wraps guarded.ErrFenced. Workers call Note while the probe renews the Lease. If Note finds that the
+// wraps guarded.ErrFenced. Workers call AnnotateLease while the probe renews the Lease. If AnnotateLease finds that the
 // member was restored, it returns an error, and the next probe records the restore.
 func (f *Fence) AnnotateLease(ctx context.Context, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	f.mu.RLock()

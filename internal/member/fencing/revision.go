@@ -24,7 +24,7 @@ var errRevisionDecreased = errors.New("the host's revision decreased")
 
 // RevisionMonitor detects that the host was restored while this process ran. The resourceVersions of one
 // etcd only grow (guaranteed by KEP-5504), so a lower one comes from a backup. All members share
-// the Monitor. Replicas that do not lead run it too, because they cache the same host. A nil
+// the RevisionMonitor. Replicas that do not lead run it too, because they cache the same host. A nil
 // Monitor never reports a restore.
 type RevisionMonitor struct {
 	// Live reads from the host, bypassing its cache.
@@ -42,7 +42,7 @@ type RevisionMonitor struct {
 	restored error
 }
 
-// NewRevisionMonitor creates a Monitor. It sends no request.
+// NewRevisionMonitor creates a RevisionMonitor. It sends no request.
 func NewRevisionMonitor(live client.Reader, every time.Duration) *RevisionMonitor {
 	return &RevisionMonitor{Live: live, Interval: every, Clock: clock.RealClock{}, detected: make(chan struct{}, 1)}
 }
@@ -68,7 +68,7 @@ func (h *RevisionMonitor) Start(ctx context.Context) error {
 }
 
 // CheckRevision reads the host's revision with a request that begins after the call. Concurrent callers
-// share a request. Once a restore is detected, Check always returns ErrHostRestored.
+// share a request. Once a restore is detected, CheckRevision always returns ErrHostRestored.
 func (h *RevisionMonitor) CheckRevision(ctx context.Context) error {
 	if h == nil {
 		return nil
@@ -117,7 +117,7 @@ func (h *RevisionMonitor) HighestRevision() uint64 {
 	return h.highest
 }
 
-// RecordRevision records the revision of an object that the host sent. So Check detects a restore to any earlier
+// RecordRevision records the revision of an object that the host sent. So CheckRevision detects a restore to any earlier
 // state, even if it has not run for a long time.
 func (h *RevisionMonitor) RecordRevision(obj runtime.Object) {
 	object, ok := obj.(client.Object)
@@ -131,7 +131,7 @@ func (h *RevisionMonitor) RecordRevision(obj runtime.Object) {
 	}
 }
 
-// WrapTransform wraps the transform of a host's cache, and calls See.
+// WrapTransform wraps the transform of a host's cache, and calls RecordRevision.
 func (h *RevisionMonitor) WrapTransform(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		if object, ok := obj.(runtime.Object); ok {

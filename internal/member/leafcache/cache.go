@@ -31,7 +31,7 @@ import (
 	"github.com/xylem-io/xylem/internal/timeline"
 )
 
-// kindReductions are the reductions of the kinds in New's cache, except events.
+// kindReductions are the reductions of the kinds in NewLeafCache's cache, except events.
 var kindReductions = map[reflect.Type]kindReduction{
 	reflect.TypeFor[*corev1.ConfigMap]():             {reduce: reduceConfig},
 	reflect.TypeFor[*corev1.Secret]():                {reduce: reduceConfig},

@@ -56,7 +56,7 @@ type decisionNode struct {
 	nested   DecisionTree
 }
 
-// CompileDecisions converts the table's decisions into a Shape.
+// CompileDecisions converts the table's decisions into a DecisionTree.
 func (t Table) CompileDecisions() DecisionTree {
 	decided := make(map[string]Field, len(t.Fields))
 	for _, f := range t.Fields {

@@ -90,7 +90,7 @@ func unknownParameterMessage(key string) string {
 	return fmt.Sprintf("%q is unknown (the known parameters are %s)", key, strings.Join(known, ", "))
 }
 
-// parameterParsers maps each of Xylem's parameters to a function that sets a field of Class, or returns a
+// parameterParsers maps each of Xylem's parameters to a function that sets a field of ClassParameters, or returns a
 // description of the valid values.
 var parameterParsers = map[string]func(value string, into *ClassParameters) (want string){
 	v1alpha1.ParameterProvisioning: func(value string, c *ClassParameters) string {

@@ -30,7 +30,7 @@ func AreAccessModesSharable(modes []corev1.PersistentVolumeAccessMode) bool {
 	})
 }
 
-// ShareVolume makes the host PV that Mirror returned reachable from all members that share a backend. The
+// ShareVolume makes the host PV that TranslateVolume returned reachable from all members that share a backend. The
 // host PV then records everything that a copy of the leaf PV needs, because the member that has the
 // leaf PV may be away when another member needs a copy. Share returns false, and changes nothing, if
 // the volume cannot be shared: its access modes do not allow it, it has attributes that only a kubelet may

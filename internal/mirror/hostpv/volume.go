@@ -84,7 +84,7 @@ func recordLeafSource(in map[string]string, leaf *corev1.PersistentVolume) {
 	}
 }
 
-// RecordProvisioned records, in the host PV that Mirror returned, that the leaf PV was provisioned for
+// RecordProvisioned records, in the host PV that TranslateVolume returned, that the leaf PV was provisioned for
 // the root's leaf claim. It records nothing if the member bound the leaf claim to a leaf PV that
 // existed before: the PV controller and the scheduler annotate such a PV, and one that Xylem or an
 // admin reserved is older than the leaf claim, or has no provisioner.

@@ -18,7 +18,7 @@ const (
 // is Failed. Containers whose end was not observed are terminated with exit code 137, as a kubelet
 // reports them. Other fields are unchanged. A Pod that has ended keeps its final status.
 //
-// Changed conditions have no transition time yet: see Dated.
+// Changed conditions have no transition time yet: see WithTransitionTimes.
 func FailedPodStatus(root *corev1.Pod, reason, message string) corev1.PodStatus {
 	target := FindPodCondition(root.Status.Conditions, corev1.DisruptionTarget)
 	var also []corev1.PodCondition

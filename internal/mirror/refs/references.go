@@ -38,8 +38,8 @@ func ReferencesOfPod(pod *corev1.Pod) []Reference {
 	return all
 }
 
-// BoundedReferencesOf is Of for a Pod that may have any number of references. It returns false if their number
-// exceeds Limit. Then Xylem follows none of them.
+// BoundedReferencesOf is ReferencesOfPod for a Pod that may have any number of references. It returns false if their number
+// exceeds ReferenceLimit. Then Xylem follows none of them.
 func BoundedReferencesOf(pod *corev1.Pod) ([]Reference, bool) {
 	return referencesUpTo(ReferenceLimit, pod)
 }
@@ -69,7 +69,7 @@ func HasTooManyReferences(pod *corev1.Pod) bool {
 	return !bounded || len(podspec.ClaimNamesOfPod(pod)) > ReferenceLimit
 }
 
-// FindReference returns a Pod's reference to an object, and whether it has one. It is faster than Of.
+// FindReference returns a Pod's reference to an object, and whether it has one. It is faster than ReferencesOfPod.
 func FindReference(pod *corev1.Pod, kind, name string) (Reference, bool) {
 	found := Reference{Kind: kind, Name: name, Optional: true}
 	has := false

@@ -1,7 +1,7 @@
 // Package lifecycle describes the lifecycle of a claim and its volume in one table. Next maps an
 // observation to the phase, the next step, the controller that takes it, the proofs that the step
 // needs, and the message to the user. root_pvc, root_pv, leaf_pv, host_volume and promise share the
-// table. Each of them observes the object of its request, calls Next, and takes the step if
+// table. Each of them observes the object of its request, calls NextPlan, and takes the step if
 // the plan names that controller. They make no other decisions about claims and volumes.
 //
 // The table has three parts: mirror mode for claims without a volume (claims.go), promise mode

@@ -1,4 +1,4 @@
-// Package lifecycle decides the lifecycle of a Pod in one member. The pure function Next maps what
+// Package lifecycle decides the lifecycle of a Pod in one member. The pure function NextDecision maps what
 // root_pod has observed of the root, its leaf and its claims to the next step, and to the message
 // for the user. root_pod takes the step.
 //
@@ -7,7 +7,7 @@
 // A WaitForFirstConsumer class in the member waits for a Pod. Xylem therefore creates the leaf Pod
 // before the host has bound the root (decideEarlyPush). As a result, the leaf's containers may start
 // before the host reports the Pod as scheduled. The Pod's nominated node shows that the scheduler
-// chose the member. For schedulers that do not nominate nodes, Next checks whether the Pod fits the node. A
+// chose the member. For schedulers that do not nominate nodes, NextDecision checks whether the Pod fits the node. A
 // scheduler whose attempt failed can lose its next nomination (podstatus.NominationLost). It would then
 // wait for the volume until its attempt times out, after ten minutes by default, and Xylem would wait for the
 // nomination. Xylem therefore removes selected-node from a claim of the Pod, and the scheduler chooses again. This
@@ -15,7 +15,7 @@
 //
 // If an admin cordons the node before the scheduler has bound the root, and the scheduler restarts, it
 // cannot bind the root, and a drain does not evict an unbound Pod. The leaf may run, so it stays, and the
-// root's condition xylem.io/Pushed reports this (Unbindable).
+// root's condition xylem.io/Pushed reports this (UnbindableLeafRuns).
 //
 // # A Pod runs only once
 //

@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Observed is the input of Next. A nil field means that the object does not exist.
+// Observed is the input of NextDecision. A nil field means that the object does not exist.
 type Observed struct {
 	Member mirror.Member
 	Rules  placement.Rules
@@ -451,7 +451,7 @@ func (o Observed) claimsRequestedHere() (claim string, ready bool, problem *mirr
 	return claim, exist && waits, problem
 }
 
-// decideCreate returns Create, or a decision that reports why the leaf Pod cannot be created. Copies of
+// decideCreate returns CreateLeaf, or a decision that reports why the leaf Pod cannot be created. Copies of
 // shared volumes come last, so that only Pods that can be pushed get them.
 func (o Observed) decideCreate() Decision {
 	if refs.HasTooManyReferences(o.Root) {

@@ -65,7 +65,7 @@ func RootPod() *corev1.Pod {
 	}
 }
 
-// VirtualNode returns the virtual node of Here.
+// VirtualNode returns the virtual node of MemberHere.
 func VirtualNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: MemberHere.NodeName, Labels: map[string]string{
@@ -112,7 +112,7 @@ func WithPushedCondition(m mirror.Member, status corev1.ConditionStatus) func(*l
 	}
 }
 
-// LeafPodOf returns the root's leaf Pod in member Here.
+// LeafPodOf returns the root's leaf Pod in member MemberHere.
 func LeafPodOf(root *corev1.Pod) *corev1.Pod {
 	leaf, err := podspec.TranslatePod(root, MemberHere)
 	if err != nil {

@@ -21,7 +21,7 @@ func ClaimsOfUnboundPod(_ context.Context, obj client.Object) []reconcile.Reques
 	return route.ClaimRequestsOf(pod)
 }
 
-// ClaimAndSiblings enqueues a root or leaf claim and its Siblings.
+// ClaimAndSiblings enqueues a root or leaf claim and its siblings.
 func (l *Link) ClaimAndSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	return append(RequestOfSameKey(ctx, obj), l.SiblingsOfBoundClaim(ctx, obj)...)
 }
