@@ -52,12 +52,33 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:default={}
 	Namespaces NamespacesSpec `json:"namespaces,omitempty"`
 
+	// apiServer lets Pods in the member use the host's API server with the identity of their
+	// ServiceAccount in the host. If it is not set, the leaf Pods get no tokens.
+	// +optional
+	APIServer *APIServerSpec `json:"apiServer,omitempty"`
+
 	// deregistration defines what happens to the claims and volumes in the member when this
 	// registration is deleted: Retain keeps them, Drain waits until the last claim is
 	// deleted. Neither destroys a volume that a claim uses.
 	// +optional
 	// +kubebuilder:default=Retain
 	Deregistration DeregistrationPolicy `json:"deregistration,omitempty"`
+}
+
+// APIServerSpec describes how Pods in a member reach the host's API server. Xylem requests their tokens as the virtual
+// node, which needs a ClusterRole for this registration; `kubectl xylem register` creates it.
+type APIServerSpec struct {
+	// url is the address of the host's API server for Pods in the member, such as https://10.0.0.1:6443. The API
+	// server's serving certificate must be valid for its host name or IP address.
+	// +kubebuilder:validation:MaxLength=300
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != '' && url(self).getEscapedPath() in ['', '/'] && url(self).getQuery().size() == 0 && !self.contains('@') && !self.contains('#')",message="url must have the form https://<host>[:<port>], without a path, because client libraries in Pods know only the host and the port"
+	URL string `json:"url"`
+	// caBundle contains the PEM-encoded certificates with which Pods verify the API server. It defaults to those
+	// with which the manager verifies it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=100000
+	// +kubebuilder:validation:XValidation:rule="string(self).contains('-----BEGIN CERTIFICATE-----')",message="caBundle must contain certificates in PEM form"
+	CABundle []byte `json:"caBundle,omitempty"`
 }
 
 // NamespacesSpec selects the host namespaces whose Pods and claims a member accepts. In a pattern,

@@ -365,6 +365,10 @@ const PodPushed corev1.PodConditionType = Prefix + "Pushed"
 // is something to report.
 const PodPlaceable corev1.PodConditionType = Prefix + "Placeable"
 
+// PodAPIAccess shows, while it is False, why a root Pod's token for the host's API server is missing in the member or is
+// not renewed. It exists only after a problem.
+const PodAPIAccess corev1.PodConditionType = Prefix + "APIAccess"
+
 // NodeMemberAway is True, with the cause, once the member of a virtual node has been away for
 // longer than the node's grace period. The Node may still be Ready.
 const NodeMemberAway corev1.NodeConditionType = Prefix + "MemberAway"

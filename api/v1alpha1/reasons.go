@@ -380,6 +380,14 @@ const (
 	// ReasonReferenceForbidden: the manager's account is not allowed to get a ConfigMap or Secret
 	// that the Pod refers to. To do: add the namespace to the chart's rbac.secretNamespaces.
 	ReasonReferenceForbidden = "ReferenceForbidden"
+	// ReasonNodeIdentityMissing: the Pod needs a token for its ServiceAccount, or a Secret, that Xylem gets from
+	// the host as the virtual node, and the host does not let the manager act as this node. To do: run
+	// `kubectl xylem register NAME --member-kubeconfig FILE --node-identity`, which creates the ClusterRole. The
+	// host needs Kubernetes 1.36 or later.
+	ReasonNodeIdentityMissing = "NodeIdentityMissing"
+	// ReasonTokenRefused: the host does not issue a token for the Pod's ServiceAccount. The message has the host's
+	// response. To do: correct the ServiceAccount or the Pod's projected volumes.
+	ReasonTokenRefused = "TokenRefused"
 	// ReasonTolerationMissing: the Pod uses a claim of one of Xylem's classes, but does not
 	// tolerate the taint of any virtual node. To do: add the toleration that the message shows.
 	ReasonTolerationMissing = "TolerationMissing"

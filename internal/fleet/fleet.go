@@ -40,6 +40,9 @@ type Config struct {
 	Scheme *runtime.Scheme
 	// Host writes to the host. HostLive also reads from it, bypassing caches.
 	Host, HostLive client.Client
+	// HostAsNode returns a client that impersonates a node in the host. SecretsAsNode: see Link.
+	HostAsNode    func(node string) (client.Client, error)
+	SecretsAsNode bool
 	// Router enqueues requests for the host's watch events. Recorder emits events on host objects.
 	Router   *route.Router
 	Recorder events.EventRecorder

@@ -379,6 +379,10 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 	if err != nil {
 		return nil, err
 	}
+	asNode, err := s.fleet.HostAsNode(r.NodeName)
+	if err != nil {
+		return nil, err
+	}
 	writes := guarded.NewMemberReporter(c.Live, s.fleet.HostID, r.Registration, s.fleet.Host, s.fleet.Recorder, s.fleet.clock, guarded.UnansweredPatience(s.fleet.FenceDuration))
 	leaf := guarded.NewMemberWriter(writes, s.fleet.HostID, r.Registration, fence)
 	l := &member.Link{
@@ -391,6 +395,8 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 			s.updateState(func(state *State) { state.TokenRenewal = renewal })
 		}},
 		HostWriter:        guarded.NewHostWriter(s.fleet.Host, r.Registration, fence),
+		NodeIdentity:      guarded.NewNodeIdentity(asNode, r.Registration, fence),
+		SecretsAsNode:     s.fleet.SecretsAsNode,
 		CheckNotSuspended: fence.CheckNotSuspended,
 		RestoreTimes: func() fencing.RestoreTimes {
 			return s.fleet.restores.AddHostRestores(fence.DetectedRestores(), s.fleet.clock.Now())

@@ -37,6 +37,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/reduced"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
@@ -281,11 +282,32 @@ func metricsServerOptions(o Options) metricsserver.Options {
 	return server
 }
 
+// hostAsNode returns a client for the host that impersonates a node. The API server adds the groups.
+func (w *wiring) hostAsNode(node string) (client.Client, error) {
+	config := rest.CopyConfig(w.mgr.GetConfig())
+	config.Impersonate = rest.ImpersonationConfig{UserName: nodes.UserName(node)}
+	asNode, err := client.New(config, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the host that acts as node %s: %w", node, err)
+	}
+	return asNode, nil
+}
+
+// hostCABundle returns the certificates with which the manager verifies the host's API server. It is empty if these are the
+// system's.
+func hostCABundle(config *rest.Config) ([]byte, error) {
+	loaded := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: config.CAFile, CAData: config.CAData}}
+	if err := rest.LoadTLSFiles(loaded); err != nil {
+		return nil, fmt.Errorf("load the CA of the host's API server: %w", err)
+	}
+	return loaded.CAData, nil
+}
+
 // newFleet creates the fleet of members.
 func (w *wiring) newFleet(admit func(context.Context, fleet.Registration, member.Identity) error) *fleet.Fleet {
 	return fleet.New(fleet.Config{
 		HostID: w.host.id, Namespace: w.options.Namespace, Identity: w.identity, UserAgent: userAgent,
-		Scheme: w.mgr.GetScheme(), Host: w.client, HostLive: w.live,
+		Scheme: w.mgr.GetScheme(), Host: w.client, HostLive: w.live, HostAsNode: w.hostAsNode, SecretsAsNode: w.options.SecretsAccess == secretsAccessNode,
 		Router: w.router, Recorder: w.newEventRecorder(), HostSnapshots: w.snapshots,
 		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
 		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,

@@ -84,7 +84,16 @@ type Options struct {
 	// NominatedNode specifies whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod: auto (depends on the host's version), always or never.
 	NominatedNode string
+	// SecretsAccess specifies with which identity the manager reads the Secrets to which Pods refer: its own
+	// (Cluster), or that of the virtual node (Node).
+	SecretsAccess string
 }
+
+// Values of the flag --secrets-access.
+const (
+	secretsAccessCluster = "Cluster"
+	secretsAccessNode    = "Node"
+)
 
 // minMemberLimit is the minimum for a member's memory limits, in bytes. With a lower limit, Xylem could
 // not link even a nearly empty member.
@@ -132,6 +141,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.IntVar(&o.NodeAPISessions, "node-api-sessions", 1000, "Maximum number of open sessions for logs, exec, attach and port-forward.")
 	flags.IntVar(&o.NodeAPIMemberSessions, "node-api-member-sessions", 250, "Maximum number of open sessions to the Pods of one member.")
 	flags.DurationVar(&o.NodeAPIIdle, "node-api-idle-timeout", 4*time.Hour, "Time that a session may be idle before the manager closes it.")
+	flags.StringVar(&o.SecretsAccess, "secrets-access", secretsAccessCluster, "Identity with which the manager reads the Secrets to which Pods refer: its own ("+secretsAccessCluster+"), which needs the permission to get them, or that of the virtual node ("+secretsAccessNode+"), as a kubelet does. With "+secretsAccessNode+", the host needs Kubernetes 1.36 or later, each registration needs a ClusterRole (kubectl xylem register --node-identity), and Xylem copies a Secret only after the host has bound the Pod.")
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (depends on the host's version), always or never.")
 }
 
@@ -161,6 +171,9 @@ func (o *Options) CompleteAndValidate() error {
 	wrong = append(wrong, o.completeNodeAPI()...)
 	if !(o.RenewTokensAfter > 0 && o.RenewTokensAfter <= membertoken.MaxRenewAfter) { // also rejects NaN
 		wrong = append(wrong, fmt.Errorf("--renew-tokens-after %g: must be more than 0 and at most %g", o.RenewTokensAfter, membertoken.MaxRenewAfter))
+	}
+	if o.SecretsAccess != secretsAccessCluster && o.SecretsAccess != secretsAccessNode {
+		wrong = append(wrong, fmt.Errorf("--secrets-access %q: must be %s or %s", o.SecretsAccess, secretsAccessCluster, secretsAccessNode))
 	}
 	switch o.NominatedNode {
 	case nominatedAuto, nominatedAlways, nominatedNever:

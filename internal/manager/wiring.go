@@ -106,9 +106,14 @@ func (w *wiring) addHostControllers() error {
 		return fmt.Errorf("add the check whether the host serves snapshots: %w", err)
 	}
 	w.records = &fencing.HostRecords{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
+	caBundle, err := hostCABundle(w.mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	registrations := &clusterregistration.Reconciler{
 		Client: w.client, Live: w.live, Router: w.router, Recorder: w.newEventRecorder(), Records: w.records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Orphans: w.orphans, Stuck: w.stuck, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
+		HostCABundle: caBundle,
 		ReportPlaced: rootpvc.SetPlacedOfLeaving,
 	}
 	fleet := w.newFleet(registrations.AdmitMember)
@@ -168,7 +173,9 @@ func (w *wiring) addMemberControllers(_ context.Context, link *member.Link) erro
 			return capacity.SetupWithLink(link, capacity.Options{Namespace: w.options.Namespace, Exhausted: sizes})
 		},
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
-		rootconfig.Setup,
+		func(link *member.Link) error {
+			return rootconfig.Setup(link, rootconfig.Options{RenewAfter: w.options.RenewTokensAfter})
+		},
 		func(link *member.Link) error {
 			return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: w.options.Namespace, Mirrors: w.mirrorTracker, Latency: w.latency, Backlog: w.backlog, OtherMembers: w.otherMembers})
 		},

@@ -38,7 +38,21 @@ func (c ConfigCopies) NameOfCopy(root string) string {
 	return copyNamePrefix(root) + hex.EncodeToString(sum[:])[:copyDigestDigits]
 }
 
+// tokensSuffix follows the Pod's UID in TokensRoot. It contains a capital letter, so no Secret has such a name.
+const tokensSuffix = ".Tokens"
+
+// TokensRoot returns the name that stands for a root Pod's tokens where the copy of a Secret has its root's name. The host
+// has no object of this name.
+func TokensRoot(pod types.UID) string { return string(pod) + tokensSuffix }
+
+// PodOfTokens returns the UID of the root Pod for a name from TokensRoot. It returns false for all other names.
+func PodOfTokens(root string) (types.UID, bool) {
+	uid, is := strings.CutSuffix(root, tokensSuffix)
+	return types.UID(uid), is && uid != ""
+}
+
 func copyNamePrefix(root string) string {
+	root = strings.ToLower(root) // TokensRoot
 	fits := validation.DNS1123SubdomainMaxLength - len(copyNameMark) - copyDigestDigits
 	if len(root) > fits {
 		root = strings.TrimRight(root[:fits], "-.")

@@ -1,6 +1,11 @@
 package mirror
 
-import "net/netip"
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"net/url"
+)
 
 // Member contains the properties of a member that translation depends on.
 type Member struct {
@@ -15,10 +20,31 @@ type Member struct {
 	// PodCIDRs are the ranges of the Pod addresses that root Pods show. If PodCIDRs is empty, root
 	// Pods show no addresses.
 	PodCIDRs []netip.Prefix
+	// APIServer is how the member's Pods reach the host's API server. It is nil if they get no tokens.
+	APIServer *APIServer
 	// LoosenPodSecurity reports whether the member's admin allows host Pod Security labels that are
 	// weaker than the member's default.
 	LoosenPodSecurity bool
 	// Leaving means that the registration is being deleted. A link of a leaving member creates no
 	// leaf Pods.
 	Leaving bool
+}
+
+// APIServer is the address of the host's API server for Pods in a member, and the certificates with which they verify it.
+type APIServer struct {
+	Host, Port string
+	// CABundle is PEM-encoded. If it is empty, Pods use their system's certificates.
+	CABundle []byte
+}
+
+// APIServerOf returns the API server at an https URL, whose port defaults to 443.
+func APIServerOf(address string, caBundle []byte) (*APIServer, error) {
+	parsed, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("parse the URL: %w", err)
+	case parsed.Scheme != "https" || parsed.Hostname() == "":
+		return nil, fmt.Errorf("%q does not have the form https://<host>[:<port>]", address)
+	}
+	return &APIServer{Host: parsed.Hostname(), Port: cmp.Or(parsed.Port(), "443"), CABundle: caBundle}, nil
 }

@@ -161,3 +161,6 @@ func SetCondition(node *corev1.Node, c corev1.NodeCondition, now metav1.Time) {
 	}
 	*there = c
 }
+
+// UserName returns the user name of a node in the cluster that has it (k8s.io/kubernetes/pkg/auth/nodeidentifier).
+func UserName(node string) string { return "system:node:" + node }

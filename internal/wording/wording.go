@@ -78,6 +78,12 @@ func DeniedByAuthorizer(err error) bool {
 		strings.Contains(message, "attempting to grant RBAC permissions not currently held")
 }
 
+// ImpersonationDenied reports whether the authorizer denied a request because its sender may not act as a node. If it
+// denied the request to the node, the message names the node as the user.
+func ImpersonationDenied(err error) bool {
+	return DeniedByAuthorizer(err) && !strings.Contains(err.Error(), ": User \"system:node:")
+}
+
 // DeniedByWebhook reports whether an admission webhook denied a request. The webhook chooses the
 // status, and API servers add the name of the webhook only to the message
 // (k8s.io/apiserver/pkg/admission/plugin/webhook/errors: ToStatusErr).

@@ -297,6 +297,7 @@ func (c *Cluster) apiServerArgs(a addresses) []string {
 		"--tls-private-key-file=" + pki(servingKeyFile),
 		"--client-ca-file=" + pki(caFile),
 		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + pki(tokenPublicFile),
 		"--service-account-signing-key-file=" + pki(tokenKeyFile),

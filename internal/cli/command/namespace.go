@@ -23,6 +23,9 @@ func CreatedByXylem(obj client.Object) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == string(FieldOwner) })
 }
 
+// DefaultManagerAccount is the name of the manager's ServiceAccount in the host, unless its Deployment names another one.
+const DefaultManagerAccount = "xylem-controller-manager"
+
 // LabelName and its value are on every object from Xylem's manifests and charts.
 const (
 	LabelName      = "app.kubernetes.io/name"

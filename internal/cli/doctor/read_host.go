@@ -7,17 +7,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
-
-// defaultAccount is the name of the manager's account, unless its Deployment names another one.
-const defaultAccount = "xylem-controller-manager"
 
 // readHostFacts reads the host.
 func readHostFacts(ctx context.Context, r *inspect.Reader, id, namespace string, f *Facts) {
 	h := &f.Host
 	h.ID, h.Namespace, h.Version = id, namespace, readVersion(r)
-	h.Account = Account{Namespace: namespace, Name: defaultAccount}
+	h.Account = Account{Namespace: namespace, Name: command.DefaultManagerAccount}
 	readManager(ctx, r, h)
 	h.At = r.Dates.Now()
 	inspect.RunReadsTogether(

@@ -39,6 +39,8 @@ type run struct {
 	output command.Output
 	admin  command.Member
 	spec   specFlags
+	// identity lets the manager act as the virtual node.
+	identity nodeIdentity
 
 	name, server, serverName string
 	dry                      command.DryRun
@@ -113,6 +115,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	r.dry.AddFlag(c, "print the objects without contacting any cluster.", "also let both clusters validate them.")
 	flags.StringVar(&r.print, "print", "", "With --dry-run and -o: the cluster whose objects to print, host or member. Never apply the objects of both to the same cluster.")
 	r.spec.AddFlags(c)
+	r.identity.AddFlags(flags)
 	r.output.AddFlags(c)
 	return c
 }

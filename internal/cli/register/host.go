@@ -154,6 +154,9 @@ func (r *run) writeHostObjects(ctx context.Context, kubeconfig []byte, dry bool)
 	if err := r.writeRegistration(ctx, dry); err != nil {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("write registration %q: %w", r.name, err))
 	}
+	if err := r.writeIdentity(ctx, dry); err != nil {
+		return command.Explain("the host", r.host.Config, fmt.Errorf("let the manager act as the virtual node: %w", err))
+	}
 	return nil
 }
 

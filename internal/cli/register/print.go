@@ -138,6 +138,13 @@ func (r *run) printPlan() error {
 		there = append(there, obj)
 	}
 	here := []runtime.Object{r.plannedSecret(), r.plannedRegistration()}
+	if r.needsIdentity() {
+		role, binding, err := r.plannedIdentity(r.plannedRegistration())
+		if err != nil {
+			return err
+		}
+		here = append(here, role, binding)
+	}
 	if r.output.Format == "" {
 		for _, obj := range append(there, here...) {
 			if o, ok := obj.(client.Object); ok {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // Names of the flags for the ClusterRegistration.
@@ -23,13 +24,15 @@ const (
 	flagReflect  = "reflect-classes"
 	flagSelector = "reflect-selector"
 	FlagPodCIDRs = "pod-cidrs"
+	// flagAPIServer is the name of the flag for the host's API server.
+	flagAPIServer = "api-server"
 	// FlagNamespaces is the name of the flag for the labels that a namespace must have.
 	FlagNamespaces = "namespaces"
 )
 
 // specFlags contains the values of the flags. Fields whose flags are not set stay unchanged.
 type specFlags struct {
-	policy, node, prefix, selector, namespaces string
+	policy, node, prefix, selector, namespaces, apiServer string
 	classes, podCIDRs                          []string
 	reflect                                    bool
 
@@ -51,6 +54,7 @@ func (s *specFlags) AddFlags(c *cobra.Command) {
 	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host under the same names.")
 	flags.StringVar(&s.selector, flagSelector, "", "Label selector for the classes that --reflect-classes publishes. Default: all classes.")
 	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+". Specify ranges that the host's network can reach. Default: none.")
+	flags.StringVar(&s.apiServer, flagAPIServer, "", "Address of the host's API server for Pods in the member, such as https://10.0.0.1:6443: they get tokens of their ServiceAccounts in the host. If empty, they get none. Implies --"+flagNodeIdentity+".")
 	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a host namespace must have for the member to accept its Pods and claims. If empty, no label is required. Without this flag, an existing rule is kept.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
@@ -75,6 +79,11 @@ func (s *specFlags) Validate() error {
 	for _, cidr := range s.podCIDRs {
 		if _, err := netip.ParsePrefix(cidr); err != nil && (cidr != v1alpha1.AllPodCIDRs || len(s.podCIDRs) > 1) {
 			return fmt.Errorf("--%s=%s is malformed: use CIDRs, such as 10.8.0.0/16, or %s alone", FlagPodCIDRs, cidr, v1alpha1.AllPodCIDRs)
+		}
+	}
+	if s.apiServer != "" {
+		if _, err := mirror.APIServerOf(s.apiServer, nil); err != nil {
+			return fmt.Errorf("--%s is malformed: %w", flagAPIServer, err)
 		}
 	}
 	if err := s.validateNamespaces(); err != nil {
@@ -129,6 +138,13 @@ func (s *specFlags) validateNamespaces() error {
 // RequiresLabels reports whether the flags set labels that a namespace must have.
 func (s *specFlags) RequiresLabels() bool { return len(s.required) > 0 }
 
+func caBundleOf(server *v1alpha1.APIServerSpec) []byte {
+	if server == nil {
+		return nil
+	}
+	return server.CABundle
+}
+
 // ApplyTo sets the fields whose flags are set.
 func (s *specFlags) ApplyTo(to *v1alpha1.ClusterRegistrationSpec) {
 	if s.given(flagPolicy) {
@@ -139,6 +155,13 @@ func (s *specFlags) ApplyTo(to *v1alpha1.ClusterRegistrationSpec) {
 	}
 	if s.given(FlagPodCIDRs) {
 		to.Node.PodCIDRs = s.podCIDRs
+	}
+	if s.given(flagAPIServer) {
+		if s.apiServer == "" {
+			to.APIServer = nil
+		} else {
+			to.APIServer = &v1alpha1.APIServerSpec{URL: s.apiServer, CABundle: caBundleOf(to.APIServer)}
+		}
 	}
 	if s.given(FlagNamespaces) {
 		to.Namespaces.MatchLabels = s.required

@@ -106,7 +106,7 @@ func memberOfRegistration(r *v1alpha1.ClusterRegistration) Member {
 // waitingPod returns the printed state of a Pod, and false if Xylem reports nothing about it.
 func waitingPod(pod *corev1.Pod) (Pod, bool) {
 	for _, c := range pod.Status.Conditions {
-		ours := c.Type == v1alpha1.PodPlaceable || c.Type == v1alpha1.PodPushed || c.Type == corev1.PodReady && c.Reason == v1alpha1.ReasonMemberAway
+		ours := c.Type == v1alpha1.PodPlaceable || c.Type == v1alpha1.PodPushed || c.Type == v1alpha1.PodAPIAccess || c.Type == corev1.PodReady && c.Reason == v1alpha1.ReasonMemberAway
 		if ours && c.Status == corev1.ConditionFalse {
 			return Pod{pod.Namespace, pod.Name, inspect.Plain(c.Reason), inspect.Plain(c.Message), c.LastTransitionTime}, true
 		}

@@ -44,7 +44,7 @@ func podConditions(pod *corev1.Pod) []inspect.Condition {
 	for _, c := range pod.Status.Conditions {
 		concerns := false
 		switch c.Type {
-		case v1alpha1.PodPushed, v1alpha1.PodPlaceable:
+		case v1alpha1.PodPushed, v1alpha1.PodPlaceable, v1alpha1.PodAPIAccess:
 			concerns = c.Status != corev1.ConditionTrue
 		case corev1.PodScheduled:
 			concerns = c.Status != corev1.ConditionTrue && !explained

@@ -115,7 +115,8 @@ func (w *walk) describeIfWell() (string, bool) {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return "has succeeded", true
 	}
-	return "runs" + w.describeMember(w.facts.MemberOfPod(w.facts.Pod)), podIsReady(pod)
+	lacksTokens := slices.ContainsFunc(w.root.Conditions, func(c inspect.Condition) bool { return c.Type == string(v1alpha1.PodAPIAccess) })
+	return "runs" + w.describeMember(w.facts.MemberOfPod(w.facts.Pod)), podIsReady(pod) && !lacksTokens
 }
 
 // isBroken reports whether a claim's volume, member or leaf is in a bad state. The Pods that use
@@ -166,6 +167,9 @@ func (w *walk) describeState(usable bool) string {
 func describePodState(pod *corev1.Pod) string {
 	switch pod.Status.Phase {
 	case corev1.PodRunning:
+		if podIsReady(pod) {
+			return "runs, but has a problem"
+		}
 		return "runs, but is not ready"
 	case corev1.PodFailed:
 		return "has failed"
@@ -223,6 +227,8 @@ func (w *walk) addCondition(n *inspect.Node, c *inspect.Condition) {
 		w.addUnplaceable(n, c)
 	case c.Type == string(v1alpha1.PodPushed) && isFalse && !isSolvedReason(c.Reason):
 		w.addCause(n, stagePush, c.Reason, c.Message, c.Since)
+	case c.Type == string(v1alpha1.PodAPIAccess) && isFalse:
+		w.addCause(n, stageContainer, c.Reason, c.Message, c.Since)
 	case c.Type == string(corev1.PodScheduled) && isFalse:
 		w.addUnscheduled(n, c)
 	case c.Type == string(corev1.PodReady) && isFalse:

@@ -65,6 +65,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// HostID is the host's cluster ID. Namespace is the namespace of the kubeconfig Secrets.
 	HostID, Namespace string
+	// HostCABundle contains the certificates with which the manager verifies the host's API server.
+	HostCABundle []byte
 
 	endedLinks sync.Map // see deregistration.Deregisterer
 }

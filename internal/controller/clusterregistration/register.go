@@ -44,6 +44,16 @@ func (r *Reconciler) fleetRegistration(ctx context.Context, cr *v1alpha1.Cluster
 		wanted.PodCIDRs = append(wanted.PodCIDRs, prefix)
 	}
 	var err error
+	if server := cr.Spec.APIServer; server != nil {
+		caBundle := server.CABundle
+		if len(caBundle) == 0 {
+			caBundle = r.HostCABundle
+		}
+		if wanted.APIServer, err = mirror.APIServerOf(server.URL, caBundle); err != nil {
+			wanted.LinkProblem = newProblemf(v1alpha1.ReasonKubeconfigInvalid, "spec.apiServer.url: %v", err)
+			return wanted, nil
+		}
+	}
 	if wanted.LinkProblem, err = r.nodeNameProblem(ctx, cr); err != nil || wanted.LinkProblem != nil {
 		return wanted, err
 	}

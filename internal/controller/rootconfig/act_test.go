@@ -74,7 +74,7 @@ func TestUpdate(t *testing.T) {
 			r := newCopier(&member.Link{
 				Member: here, Live: there, HostLive: &objects{all: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.NamespaceUID}}}},
 				MemberWriter: guarded.NewMemberWriter(there, here.HostID, here.Registration, guarded.HostOnlyGuard{}),
-			}, configMapKind())
+			}, configMapKind(), nil)
 			o := observed{kind: refs.KindConfigMap, key: types.NamespacedName{Namespace: "shop", Name: "config"}, copies: copies, want: want}
 			err := r.update(t.Context(), o, refs.ReduceConfigMap(cached))
 			if retried := err != nil; retried != (tc.patch == nil) {

@@ -45,18 +45,25 @@ const (
 	workers = 8
 )
 
-// reconciler reconciles the copies of the ConfigMap and the Secret that have the same name in the host. Its requests
-// contain that name.
+// Options configures the controller.
+type Options struct {
+	// RenewAfter is the share of a token's lifetime after which it is renewed.
+	RenewAfter float64
+}
+
+// reconciler reconciles the copies of the ConfigMap and the Secret that have the same name in the host, or a Pod's tokens.
+// Its requests contain that name, or mirror.TokensRoot.
 type reconciler struct {
 	*member.Link
-	configMaps *copier[*corev1.ConfigMap]
-	secrets    *copier[*corev1.Secret]
+	configMaps      *copier[*corev1.ConfigMap]
+	secrets, tokens *copier[*corev1.Secret]
 }
 
 // copier reconciles the copies of ConfigMaps or Secrets in one member.
 type copier[T client.Object] struct {
 	*member.Link
-	kind configKind[T]
+	kind  configKind[T]
+	roots rootReader[T]
 
 	mu       sync.Mutex
 	readings map[types.NamespacedName]reading
@@ -66,8 +73,8 @@ type copier[T client.Object] struct {
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims;namespaces,verbs=get;list;watch
 
 // Setup adds the controller to a member's link.
-func Setup(link *member.Link) error {
-	r := &reconciler{link, newCopier(link, configMapKind()), newCopier(link, secretKind())}
+func Setup(link *member.Link, options Options) error {
+	r := newReconciler(link, options)
 	return link.AddController(Name, workers, r,
 		link.RootObjectSource(&corev1.Pod{}, r.rootPodToReferences, route.PodChanged),
 		link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.claimToReferences),
@@ -79,12 +86,26 @@ func Setup(link *member.Link) error {
 	)
 }
 
-func newCopier[T client.Object](link *member.Link, k configKind[T]) *copier[T] {
-	return &copier[T]{Link: link, kind: k, readings: map[types.NamespacedName]reading{}}
+func newReconciler(link *member.Link, options Options) *reconciler {
+	configMaps, secrets := configMapKind(), secretKind()
+	return &reconciler{
+		link,
+		newCopier(link, configMaps, hostRoots[*corev1.ConfigMap]{Link: link, kind: configMaps, reader: link.HostLive}),
+		newCopier(link, secrets, hostRoots[*corev1.Secret]{Link: link, kind: secrets, reader: link.SecretReader(), boundOnly: link.SecretsAsNode}),
+		newCopier(link, secrets, podTokens{link, options}),
+	}
+}
+
+func newCopier[T client.Object](link *member.Link, k configKind[T], roots rootReader[T]) *copier[T] {
+	return &copier[T]{Link: link, kind: k, roots: roots, readings: map[types.NamespacedName]reading{}}
 }
 
 // Reconcile takes the next step for the copies of both objects. A failure of one does not delay the other.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if _, is := mirror.PodOfTokens(request.Name); is {
+		next, err := r.tokens.proceed(ctx, request.NamespacedName)
+		return reconcile.Result{RequeueAfter: next}, err
+	}
 	nextConfigMap, err := r.configMaps.proceed(ctx, request.NamespacedName)
 	nextSecret, secretErr := r.secrets.proceed(ctx, request.NamespacedName)
 	return reconcile.Result{RequeueAfter: route.SoonerDelay(nextConfigMap, nextSecret)}, errors.Join(err, secretErr)
@@ -106,7 +127,7 @@ func (r *copier[T]) proceed(ctx context.Context, key types.NamespacedName) (time
 func (r *copier[T]) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{member: r.Member, rules: r.Rules, kind: r.kind.reference, key: key, deletionSuspended: r.CheckNotSuspended() != nil}
 	var err error
-	if o.users, err = r.users(ctx, key); err != nil {
+	if o.users, err = r.roots.findUsers(ctx, key); err != nil {
 		return o, err
 	}
 	root, err := index.FindObject[corev1.Namespace](ctx, r.Host, index.ClusterScopedKey(key.Namespace))
@@ -176,11 +197,11 @@ func (r *copier[T]) formerOf(ctx context.Context, o *observed) error {
 
 // readRoot reads the root live and compares the copies with it.
 func (r *copier[T]) readRoot(ctx context.Context, o *observed, leaf T) error {
-	root, found, err := r.get(ctx, r.HostLive, o.key)
+	root, found, pause, err := r.roots.readRoot(ctx, o)
 	if err != nil {
 		return err
 	}
-	o.rootRead = true
+	o.rootRead, o.pause = true, pause
 	if !found || root.GetDeletionTimestamp() != nil && o.leaf == nil {
 		return nil
 	}
@@ -207,26 +228,6 @@ func (r *copier[T]) get(ctx context.Context, from client.Reader, key types.Names
 	obj := r.kind.empty()
 	found, err := index.GetIfExists(ctx, from, key, obj)
 	return obj, found, err
-}
-
-// users returns the host's Pods that need the copy. The Pods belong to the cache and must not be
-// changed.
-func (r *copier[T]) users(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
-	pods, err := index.PodsOfReference(ctx, r.Host, r.kind.reference, key)
-	if err != nil {
-		return nil, err
-	}
-	var users []*corev1.Pod
-	for i := range pods {
-		uses, err := usesCopies(ctx, r.Link, &pods[i])
-		if err != nil {
-			return nil, err
-		}
-		if uses {
-			users = append(users, &pods[i])
-		}
-	}
-	return users, nil
 }
 
 // usesCopies reports whether a host Pod needs the copies of the objects that it refers to.
@@ -372,7 +373,7 @@ func (r *copier[T]) remember(o observed) time.Duration {
 	if !o.rootRead {
 		return max(r.reading(o.key).next.Sub(now), time.Second)
 	}
-	pause := readInterval
+	pause := o.pause
 	users := sets.New[types.UID]()
 	for _, pod := range o.users {
 		users.Insert(pod.UID)

@@ -45,6 +45,8 @@ type observed struct {
 	nameTaken bool
 	// rootRead means that a read of the root was due and was made.
 	rootRead bool
+	// pause is the time until the next read after this one, before jitter.
+	pause time.Duration
 	// want is the translation of the root. It is nil if the root does not exist or must not be pushed.
 	// In the latter case, refusal is the reason.
 	want    client.Object

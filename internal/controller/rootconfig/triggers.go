@@ -68,9 +68,10 @@ func (r *reconciler) rootPodToReferences(ctx context.Context, obj client.Object)
 	if !ok {
 		return nil
 	}
+	tokens := r.requestOfPod(pod)
 	all, _ := refs.BoundedReferencesOf(pod)
 	if len(all) == 0 {
-		return nil
+		return tokens
 	}
 	uses, err := usesCopies(ctx, r.Link, pod)
 	if err != nil {
@@ -79,7 +80,7 @@ func (r *reconciler) rootPodToReferences(ctx context.Context, obj client.Object)
 	if err == nil && uses {
 		all = slices.DeleteFunc(all, func(ref refs.Reference) bool { return r.wasReadFor(pod, ref) })
 	}
-	return requestsFor(pod.Namespace, all)
+	return append(tokens, requestsFor(pod.Namespace, all)...)
 }
 
 // wasReadFor reports whether an object that a host Pod refers to was already read for this Pod.
@@ -118,7 +119,7 @@ func (r *reconciler) namespaceToReferences(ctx context.Context, namespace client
 	var requests []reconcile.Request
 	for i := range pods.Items {
 		if podUseOf(&pods.Items[i], r.Member) != copiesUnused {
-			requests = append(requests, referencesOf(&pods.Items[i])...)
+			requests = append(append(requests, referencesOf(&pods.Items[i])...), r.requestOfPod(&pods.Items[i])...)
 		}
 	}
 	return requests

@@ -349,6 +349,9 @@ func (r *reconciler) observeReferences(ctx context.Context, o *lifecycle.Observe
 	slices.SortStableFunc(all, orderRequiredFirst)
 	var absent []string
 	for _, ref := range all {
+		if ref.Kind == refs.KindSecret && r.SecretsAsNode && o.Root.Spec.NodeName == "" {
+			continue // the host lets a node read only what its bound Pods refer to, so the copy follows the leaf
+		}
 		if len(absent) == maxNamedObjects || len(o.MissingCopies) == maxNamedObjects || o.ReferenceProblem != nil || ref.Optional && len(absent) > 0 {
 			break // the Pod waits in any case
 		}
@@ -425,7 +428,7 @@ func (r *reconciler) findReferenceInHost(ctx context.Context, o *lifecycle.Obser
 		_, err = refs.TranslateConfigMap(root, o.Copies)
 		return translationResult(ref, err)
 	}
-	root, err := index.FindObject[corev1.Secret](ctx, r.HostLive, key)
+	root, err := index.FindObject[corev1.Secret](ctx, r.SecretReader(), key)
 	if root == nil {
 		return false, nil, err
 	}

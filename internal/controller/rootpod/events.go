@@ -50,7 +50,7 @@ func (r *reconciler) emitLeafPodWithdrawn(root *corev1.Pod, why string) {
 
 // emitFieldsLeftOut emits an event that names the fields that the Pod's leaf lacks, if there are any.
 func (r *reconciler) emitFieldsLeftOut(root *corev1.Pod) {
-	if names := podspec.OmittedFields(root); len(names) > 0 {
+	if names := podspec.OmittedFields(root, r.Member); len(names) > 0 {
 		r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonFieldsLeftOut, "PushFields",
 			"the Pod runs in member %q without %s, which have no meaning outside the host. Remove these fields if the Pod does not need them, or run the Pod on one of the host's own nodes",
 			r.Registration, strings.Join(names, ", "))

@@ -9,13 +9,18 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 // reportUnreadableReference checks whether err means that the manager lacks the permission to read an object
 // that the Pod refers to, and if so, reports that on the Pod. It returns the error for a retry with
 // backoff, because no watch shows when an admin grants the permission.
 func (r *reconciler) reportUnreadableReference(ctx context.Context, root *corev1.Pod, err error) error {
-	return errors.Join(err, r.reportUnpushed(ctx, root, unreadableReference(root, err)))
+	problem := unreadableReference(root, err)
+	if problem != nil && r.SecretsAsNode {
+		problem = report.NodeIdentityRefusal(r.Member, "the Secrets of Pods", err)
+	}
+	return errors.Join(err, r.reportUnpushed(ctx, root, problem))
 }
 
 // unreadableReference returns the problem of a Pod that refers to a ConfigMap or Secret that the manager is

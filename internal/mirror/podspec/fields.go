@@ -77,7 +77,7 @@ var podPlaceFields = []fields.Field{
 // podIdentityFields lists the fields that define the Pod's identity for the API server. A leaf Pod
 // does not get an identity from the host.
 var podIdentityFields = []fields.Field{
-	{Path: "serviceAccountName", Decision: fields.Drop, Why: "service accounts are identities in the host; the leaf runs as its namespace's `default`, without a token"},
+	{Path: "serviceAccountName", Decision: fields.Drop, Why: "service accounts are identities in the host; the leaf runs as its namespace's `default`, without a token of the member. If the registration has apiServer, the leaf has tokens of the root's account"},
 	{Path: "serviceAccount", Decision: fields.Drop, Why: "the deprecated name of serviceAccountName"},
 	{Path: "automountServiceAccountToken", Decision: fields.Translate, Why: "always false, because a token of the member is not an identity in the host"},
 }
@@ -122,14 +122,14 @@ var oneContainerFields = []fields.Field{
 	{Path: "workingDir", Decision: fields.Keep, Why: "defines what the container runs"},
 	{Path: "ports", Decision: fields.Keep, Why: "host ports are opened on the member's node; the member's scheduler avoids collisions"},
 	{Path: "envFrom", Decision: fields.Translate, Why: "names the copies of the ConfigMaps and Secrets; the variables stay the same"},
-	{Path: "env", Decision: fields.Translate, Why: "names the copies of the ConfigMaps and Secrets; field references read the leaf, so spec.nodeName is the member's node"},
+	{Path: "env", Decision: fields.Translate, Why: "names the copies of the ConfigMaps and Secrets; field references read the leaf, so spec.nodeName is the member's node. A container with a token for the host's API server gets `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT` of that server, unless it sets them itself"},
 	{Path: "resources.limits", Decision: fields.Keep, Why: "amounts mean the same everywhere; the member needs the extended resources; later changes are reported, but not copied"},
 	{Path: "resources.requests", Decision: fields.Keep, Why: "amounts mean the same everywhere; the member needs the extended resources; later changes are reported, but not copied"},
 	{Path: "resources.claims", Decision: fields.Refuse, Why: "the host allocates dynamic resources, for devices of its own nodes; request extended resources instead"},
 	{Path: "resizePolicy", Decision: fields.Keep, Why: "defines how the member's kubelet resizes the container; only the member can request that"},
 	{Path: "restartPolicy", Decision: fields.Keep, Why: "defines when the member's kubelet restarts the container"},
 	{Path: "restartPolicyRules", Decision: fields.Keep, Why: "defines when the member's kubelet restarts the container"},
-	{Path: "volumeMounts", Decision: fields.Translate, Why: "kept, except those of the service account token that admission adds to every Pod"},
+	{Path: "volumeMounts", Decision: fields.Translate, Why: "kept, except those of the service account token that admission adds to every Pod, unless the registration has apiServer"},
 	{Path: "volumeDevices", Decision: fields.Keep, Why: "block volumes stay block volumes"},
 	{Path: "livenessProbe", Decision: fields.Keep, Why: "the member's kubelet runs the probe"},
 	{Path: "readinessProbe", Decision: fields.Keep, Why: "the member's kubelet runs the probe"},

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
@@ -15,15 +16,15 @@ var computedFields = map[string]bool{
 	"spec.overhead": true, "spec.serviceAccount": true,
 }
 
-// OmittedFields returns the fields of a root Pod that its leaf lacks according to FIELDS.md and that
+// OmittedFields returns the fields of a root Pod that its leaf in a member lacks according to FIELDS.md and that
 // users may rely on.
-func OmittedFields(root *corev1.Pod) []string {
+func OmittedFields(root *corev1.Pod, m mirror.Member) []string {
 	var names []string
 	for _, path := range fields.DroppedFields(podDecisions, &root.Spec, PodFieldTable.PathPrefix) {
 		switch {
 		case computedFields[path]:
 		case path == "spec.serviceAccountName":
-			if name := root.Spec.ServiceAccountName; name != "default" {
+			if name := root.Spec.ServiceAccountName; name != "default" && m.APIServer == nil {
 				names = append(names, fmt.Sprintf("%s %q and its token", path, name))
 			}
 		case path == "spec.schedulerName":
@@ -37,7 +38,7 @@ func OmittedFields(root *corev1.Pod) []string {
 		}
 	}
 	automount := root.Spec.AutomountServiceAccountToken
-	if automount != nil && *automount && (root.Spec.ServiceAccountName == "" || root.Spec.ServiceAccountName == "default") {
+	if m.APIServer == nil && automount != nil && *automount && (root.Spec.ServiceAccountName == "" || root.Spec.ServiceAccountName == "default") {
 		names = append(names, "the service account's token (spec.automountServiceAccountToken)")
 	}
 	return names

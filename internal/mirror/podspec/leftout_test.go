@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 func TestLeftOut(t *testing.T) {
@@ -37,7 +39,7 @@ func TestLeftOut(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := OmittedFields(&corev1.Pod{Spec: tc.spec})
+			got := OmittedFields(&corev1.Pod{Spec: tc.spec}, mirror.Member{})
 			if diff := cmp.Diff(slices.Sorted(slices.Values(tc.want)), slices.Sorted(slices.Values(got))); diff != "" {
 				t.Errorf("omitted (-want +got):\n%s", diff)
 			}

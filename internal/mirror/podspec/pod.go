@@ -36,6 +36,9 @@ func TranslatePod(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 func translatePodFields(root *corev1.Pod, m mirror.Member) (leaf *corev1.Pod, refused []string) {
 	leaf = &corev1.Pod{ObjectMeta: fields.TranslateMetadata(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
 	leaf.Spec.EphemeralContainers = nil // AddDebugContainer adds them later
+	if m.APIServer != nil {
+		projectHostTokens(root, &leaf.Spec, m.APIServer)
+	}
 	dropTokenVolume(&leaf.Spec)
 	claimEphemeralVolumes(root.Name, &leaf.Spec)
 	KeepMemberConstraints(&leaf.Spec, root.Labels, m)

@@ -22,7 +22,7 @@ var podVolumeFields = []fields.Field{
 	{Path: "volumes[].projected.sources[].configMap", Decision: fields.Translate, Why: "names the copy of the ConfigMap, like configMap"},
 	{Path: "volumes[].projected.sources[].secret", Decision: fields.Translate, Why: "names the copy of the Secret, like configMap"},
 	{Path: "volumes[].projected.sources[].downwardAPI", Decision: fields.Keep, Why: "contains the leaf's fields"},
-	{Path: "volumes[].projected.sources[].serviceAccountToken", Decision: fields.Refuse, Why: "a member cannot issue tokens for the host's API server; remove the volume (Xylem omits the one that admission adds to every Pod)"},
+	{Path: "volumes[].projected.sources[].serviceAccountToken", Decision: fields.Refuse, Why: "a member cannot issue tokens for the host's API server, and the member's registration has no apiServer; remove the volume (Xylem omits the one that admission adds to every Pod). If the registration has apiServer, the token becomes a key of a Secret with tokens that the host issues for the Pod, with the same audience and for at most an hour, and kube-root-ca.crt in the same volume becomes the host's CA"},
 	{Path: "volumes[].projected.sources[].clusterTrustBundle", Decision: fields.Refuse, Why: "trust bundles are cluster-scoped objects in the host; put the certificates into a ConfigMap"},
 	{Path: "volumes[].projected.sources[].podCertificate", Decision: fields.Refuse, Why: "a member cannot issue the host's certificates; put a certificate into a Secret"},
 	{Path: "volumes[].emptyDir", Decision: fields.Keep, Why: "created on the member's node"},

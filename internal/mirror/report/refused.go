@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 
@@ -121,6 +122,30 @@ func serverMessage(err error) string {
 		words = status.Status().Message
 	}
 	return mirror.PlainText(words, serverMessageLimit)
+}
+
+// NodeIdentityRefusal reports that the manager may not act as the virtual node in the host, where it needs what for
+// a Pod. It returns nil for other errors.
+func NodeIdentityRefusal(m mirror.Member, what string, err error) *mirror.Refusal {
+	if !wording.ImpersonationDenied(err) {
+		return nil
+	}
+	return mirror.NewRefusal(v1alpha1.ReasonNodeIdentityMissing, "the host does not let the manager act as node %q to get %s: %s. Ask the host's admin to run `kubectl xylem register %s --member-kubeconfig FILE --node-identity`. The host needs Kubernetes 1.36 or later",
+		m.NodeName, what, serverMessage(err), m.Registration)
+}
+
+// TokenRefusal reports that the host does not issue a token for a Pod. It returns nil for errors that a retry
+// may resolve.
+func TokenRefusal(m mirror.Member, account string, err error) *mirror.Refusal {
+	if refusal := NodeIdentityRefusal(m, fmt.Sprintf("a token of ServiceAccount %q", account), err); refusal != nil {
+		return refusal
+	}
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Code < http.StatusBadRequest || status.Status().Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err) {
+		return nil
+	}
+	return mirror.NewRefusal(v1alpha1.ReasonTokenRefused, "the host does not issue a token of ServiceAccount %q for the Pod in member %q: %s. Correct the ServiceAccount, or the token volumes of the Pod",
+		account, m.Registration, serverMessage(err))
 }
 
 // VolumeCopyRefusal reports that a member's API server rejects a copy of a claim's shared volume. It

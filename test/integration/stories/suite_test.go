@@ -66,7 +66,8 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members:      []controlplane.ClusterOptions{memberOptions(one), memberOptions(two)},
 		Unregistered: true,
-		ManagerArgs:  []string{"--node-grace=" + suite.NodeGrace.String(), "--stuck-after=" + suite.StuckAfter.String(), "--silent-after=" + suite.SilentAfter.String()},
+		ManagerArgs: []string{"--node-grace=" + suite.NodeGrace.String(), "--stuck-after=" + suite.StuckAfter.String(), "--silent-after=" + suite.SilentAfter.String(),
+			"--renew-tokens-after=0.01"}, // a token for ten minutes is renewed after 6 seconds
 	}
 }, func(ctx SpecContext) {
 	By("creating the host's classes")
