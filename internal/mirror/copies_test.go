@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -65,5 +66,48 @@ func TestOriginOfCopies(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// The Secret with a Pod's tokens has a valid name and a complete stamp, and no Secret of the host could have its root's name.
+func TestTokensRoot(t *testing.T) {
+	copies := mirror.ConfigCopies{HostID: "h1", NamespaceUID: "shop-uid"}
+	root := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: mirror.TokensRoot("4f0d-1"), UID: "4f0d-1"}}
+	if problems := validation.IsDNS1123Subdomain(root.Name); len(problems) == 0 {
+		t.Errorf("a Secret could have the name %q", root.Name)
+	}
+	leaf := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: copies.NameOfCopy(root.Name)}}
+	if problems := validation.IsDNS1123Subdomain(leaf.Name); len(problems) > 0 {
+		t.Errorf("%q: %q", leaf.Name, problems)
+	}
+	if leaf.Name == copies.NameOfCopy(strings.ToLower(root.Name)) {
+		t.Error("the copy of a Secret has the same name")
+	}
+	mirror.OriginForRoot("h1", root).StampLeaf(leaf)
+	origin, stamped := mirror.LeafOriginFromHost("h1", leaf)
+	if pod, is := mirror.PodOfTokens(origin.Root.Name); !stamped || !is || pod != root.UID {
+		t.Errorf("stamped %t, tokens %t, Pod %q", stamped, is, pod)
+	}
+	for _, name := range []string{"", ".Tokens", "settings", "4f0d-1.tokens"} {
+		if _, is := mirror.PodOfTokens(name); is {
+			t.Errorf("%q is taken for a Pod's tokens", name)
+		}
+	}
+}
+
+func TestAPIServerOf(t *testing.T) {
+	for address, want := range map[string]*mirror.APIServer{
+		"https://10.0.0.1:6443":  {Host: "10.0.0.1", Port: "6443"},
+		"https://api.example":    {Host: "api.example", Port: "443"},
+		"https://[fd00::1]:6443": {Host: "fd00::1", Port: "6443"},
+		"http://10.0.0.1":        nil,
+		"10.0.0.1:6443":          nil,
+		"https://":               nil,
+		"https://a b":            nil,
+	} {
+		got, err := mirror.APIServerOf(address, nil)
+		if diff := cmp.Diff(want, got); diff != "" || (err == nil) != (want != nil) {
+			t.Errorf("%s: %v (-want +got):\n%s", address, err, diff)
+		}
 	}
 }

@@ -32,6 +32,7 @@ claimsInProgress: 600
 stuckAfter: 5m
 silentAfter: 10m
 nominatedNodeName: never
+secrets: {access: Node}
 log: {level: 5, encoder: console, timeEncoding: iso8601}
 extraArgs: [--zap-devel=true]
 extraEnv: [{name: GOMEMLIMIT, value: 900MiB}, {name: HOST_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]
@@ -223,8 +224,10 @@ var _ = Describe("What the charts render", func() {
 		}
 		for values, want := range map[string][]string{
 			`{}`: {"ClusterRole  xylem-manager-role"},
-			`{rbac: {secretNamespaces: [shop, bank]}}`:          {"Role bank xylem-manager-secrets", "Role shop xylem-manager-secrets"},
-			`{rbac: {create: false, secretNamespaces: [shop]}}`: nil,
+			`{rbac: {secretNamespaces: [shop, bank]}}`:                    {"Role bank xylem-manager-secrets", "Role shop xylem-manager-secrets"},
+			`{rbac: {create: false, secretNamespaces: [shop]}}`:           nil,
+			`{secrets: {access: Node}}`:                                   nil,
+			`{secrets: {access: Node}, rbac: {secretNamespaces: [shop]}}`: nil,
 		} {
 			stream, err := render(ctx, "xylem", restricted, values)
 			Expect(err).NotTo(HaveOccurred())

@@ -37,6 +37,11 @@ type Rights struct {
 func readHostRights(ctx context.Context, r *inspect.Reader, f *Facts) {
 	h := &f.Host
 	needs, err := shippedHostRights(h.Account)
+	if err == nil {
+		var identities []authorizationv1.ResourceAttributes
+		identities, err = identityRights(h.Registrations.Items, h.Account)
+		needs = append(needs, identities...)
+	}
 	if err != nil {
 		r.RecordMissing("the permissions of the manager's account", err)
 		return
@@ -75,8 +80,12 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 	if !r.Read {
 		return nil
 	}
-	var lacks, withheld []string
+	var lacks, withheld, identities []string
 	for _, a := range r.Lacks {
+		if isOfNodeIdentity(a) {
+			identities = append(identities, check.DescribePermission(a))
+			continue
+		}
 		if cluster == "" && isChosenByAdmin(a) {
 			withheld = append(withheld, check.DescribePermission(a))
 			continue
@@ -90,6 +99,10 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 			toDo = "Run `kubectl xylem register` for the member again, or upgrade the xylem-member chart in the member."
 		}
 		found = append(found, problem(Error, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, wording.CountNoun(len(lacks), "permission"), enumerateFirst(lacks)), toDo))
+	}
+	if len(identities) > 0 {
+		found = append(found, problem(Error, fmt.Sprintf("the manager's account %q may not act as the virtual nodes of registrations with apiServer, so their Pods get no tokens. It lacks %s", account, enumerateFirst(identities)),
+			"Run `kubectl xylem register` for the member again with --node-identity."))
 	}
 	if len(r.Excess) > 0 {
 		excess := r.Excess

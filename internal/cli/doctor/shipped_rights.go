@@ -3,12 +3,15 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/check"
 )
@@ -52,6 +55,31 @@ func grantedPermissions(objects []*unstructured.Unstructured, from, to Account) 
 	return all, nil
 }
 
+// identityRights returns the permissions with which the manager acts as the virtual nodes of registrations with apiServer.
+func identityRights(registrations []v1alpha1.ClusterRegistration, of Account) ([]authorizationv1.ResourceAttributes, error) {
+	var all []authorizationv1.ResourceAttributes
+	for i := range registrations {
+		if registrations[i].Spec.APIServer == nil {
+			continue
+		}
+		role, _, err := config.NodeIdentity(registrations[i].NodeName(), of.Namespace, of.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range check.PermissionsOf(check.RequiredRules{Rules: role.Rules}) {
+			if a.Resource != "secrets" && !slices.Contains(all, a) { // these are needed only if the manager lacks its own
+				all = append(all, a)
+			}
+		}
+	}
+	return all, nil
+}
+
+// isOfNodeIdentity reports whether a permission lets the manager act as a virtual node.
+func isOfNodeIdentity(a authorizationv1.ResourceAttributes) bool {
+	return strings.HasPrefix(a.Verb, "impersonate")
+}
+
 // isChosenByAdmin reports whether an admin can withhold a permission in the host: a chart value limits the
 // namespaces whose Secrets and ConfigMaps the manager can read.
 func isChosenByAdmin(a authorizationv1.ResourceAttributes) bool {
@@ -64,6 +92,7 @@ func excessivePermissions() []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{
 		{Verb: "*", Group: "*", Version: "*", Resource: "*"},
 		{Verb: "impersonate", Resource: "users"},
+		{Verb: "impersonate:arbitrary-node", Group: authenticationv1.GroupName, Resource: "nodes"},
 		{Verb: "escalate", Group: rbacv1.GroupName, Resource: "clusterroles"},
 		{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles"},
 		{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},

@@ -33,8 +33,8 @@ const (
 // specFlags contains the values of the flags. Fields whose flags are not set stay unchanged.
 type specFlags struct {
 	policy, node, prefix, selector, namespaces, apiServer string
-	classes, podCIDRs                          []string
-	reflect                                    bool
+	classes, podCIDRs                                     []string
+	reflect                                               bool
 
 	given    func(flag string) bool
 	mapping  []v1alpha1.ClassMapping

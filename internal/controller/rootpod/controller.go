@@ -346,12 +346,12 @@ func (r *reconciler) observeReferences(ctx context.Context, o *lifecycle.Observe
 		return nil // the Pod waits for another cause
 	}
 	all, _ := refs.BoundedReferencesOf(o.Root)
+	if r.SecretsAsNode && o.Root.Spec.NodeName == "" { // a node may read only what its bound Pods refer to, so these copies follow the leaf
+		all = slices.DeleteFunc(all, func(ref refs.Reference) bool { return ref.Kind == refs.KindSecret })
+	}
 	slices.SortStableFunc(all, orderRequiredFirst)
 	var absent []string
 	for _, ref := range all {
-		if ref.Kind == refs.KindSecret && r.SecretsAsNode && o.Root.Spec.NodeName == "" {
-			continue // the host lets a node read only what its bound Pods refer to, so the copy follows the leaf
-		}
 		if len(absent) == maxNamedObjects || len(o.MissingCopies) == maxNamedObjects || o.ReferenceProblem != nil || ref.Optional && len(absent) > 0 {
 			break // the Pod waits in any case
 		}

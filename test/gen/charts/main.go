@@ -52,6 +52,7 @@ var charts = []chart{
 			namespaces: ".Values.rbac.secretNamespaces",
 			rule:       "- apiGroups:\n  - \"\"\n  resources:\n  - configmaps\n  - secrets\n  verbs:\n  - get\n",
 			role:       "xylem-manager-secrets",
+			line:       "  - secrets\n", condition: `eq $.Values.secrets.access "Cluster"`,
 		},
 	},
 	{

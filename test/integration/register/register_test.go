@@ -208,6 +208,16 @@ func badInputs() {
 			more:       func(SpecContext) []string { return []string{"--with-shared-secret", "storage/node"} },
 			says:       []string{"--with-shared-secret has no effect without --with-shared-driver"},
 		}),
+		Entry("an API server that client libraries in Pods cannot reach", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more:       func(SpecContext) []string { return []string{"--api-server", "api.example:6443"} },
+			says:       []string{"--api-server is malformed", "https://<host>[:<port>]"},
+		}),
+		Entry("an API server with a path, which the host rejects", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more:       func(SpecContext) []string { return []string{"--api-server", "https://api.example/clusters/a"} },
+			says:       []string{"without a path"},
+		}),
 		Entry("invalid namespace labels", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"--namespaces", "example.com/team"} },
@@ -506,6 +516,41 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(required()).To(BeEmpty())
 		_, _, err = plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
 		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("lets the manager act as the virtual node, and removes this permission with the registration", SpecTimeout(storyTime), func(ctx SpecContext) {
+		const name, node, server = "identity", "kosmos-identity", "https://api.example:6443"
+		out, _, err := plugin(ctx, "register", name, "--member-kubeconfig", admin(two), "--api-server", server, "--dry-run=client", "-o", "yaml", "--print", "host")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(And(ContainSubstring("impersonate:arbitrary-node"), ContainSubstring("- "+node+"\n"), ContainSubstring("url: "+server)))
+
+		_, _, err = plugin(ctx, "register", name, "--member-kubeconfig", admin(two), "--api-server", server)
+		Expect(err).NotTo(HaveOccurred())
+		cr := registration(ctx, name)
+		Expect(cr.Spec.APIServer).To(HaveField("URL", server))
+		var role rbacv1.ClusterRole
+		var binding rbacv1.ClusterRoleBinding
+		key := client.ObjectKey{Name: "xylem-node:" + node}
+		Expect(x.Host.API.Get(ctx, key, &role)).To(Succeed())
+		Expect(x.Host.API.Get(ctx, key, &binding)).To(Succeed())
+		Expect(role.Rules[0]).To(And(HaveField("ResourceNames", ConsistOf(node)), HaveField("Verbs", ConsistOf("impersonate:arbitrary-node"))))
+		Expect(binding.Subjects).To(ConsistOf(And(HaveField("Namespace", namespace), HaveField("Name", "xylem-controller-manager"))))
+
+		By("correcting the role, and stopping to give tokens, when the command runs again")
+		role.Rules = role.Rules[:1]
+		Expect(x.Host.API.Update(ctx, &role)).To(Succeed())
+		_, _, err = plugin(ctx, "register", name, "--member-kubeconfig", admin(two), "--api-server", "", "--node-identity")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(registration(ctx, name).Spec.APIServer).To(BeNil())
+		Expect(x.Host.API.Get(ctx, key, &role)).To(Succeed())
+		Expect(role.Rules).To(HaveLen(3))
+
+		By("deregistering: the garbage collector deletes the role")
+		_, _, err = plugin(ctx, "deregister", name, "--yes", "--member-kubeconfig", admin(two))
+		Expect(err).NotTo(HaveOccurred())
+		for _, obj := range []client.Object{&role, &binding} {
+			Eventually(ctx, func() error { return x.Host.API.Get(ctx, key, obj) }).WithContext(ctx).Should(MatchError(ContainSubstring("not found")))
+		}
 	})
 
 	It("neither overwrites nor removes foreign objects with Xylem's names in a member", SpecTimeout(storyTime), func(ctx SpecContext) {

@@ -311,6 +311,7 @@ var writers = map[string]map[string]string{
 	"root Pod": {
 		"xylem-away-pod":    `^status/conditions/type=Ready`,
 		"xylem-waiting-pod": `^status/conditions/type=xylem\.io/Placeable`,
+		"xylem-root-config": `^status/conditions/type=xylem\.io/APIAccess`,
 		"xylem-root-pod":    `^metadata/annotations/xylem\.io/(reported-by|leaf-uid)$|^status/conditions/type=xylem\.io/Pushed`,
 		"xylem-leaf-pod":    `^status/(phase|message|reason|hostIP|hostIPs|podIP|podIPs|startTime|qosClass|observedGeneration|resize|initContainerStatuses|containerStatuses|ephemeralContainerStatuses|extendedResourceClaimStatus|allocatedResources|resources)|^status/conditions/type=(PodReadyToStartContainers|Initialized|ContainersReady|Ready|DisruptionTarget|PodResizePending|PodResizeInProgress)`,
 	},

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // vaultAudience is the audience of a token that is not for the API server.
@@ -169,6 +170,48 @@ var _ = Describe("A Pod in a member", func() {
 		actingAs(ctx, nodeTwo)
 		pod := until[corev1.Pod](ctx, s, x.Host, "app", apiAccess(corev1.ConditionTrue))
 		until[corev1.Secret](ctx, s, x.Member(two), s.copies(ctx).NameOfCopy(mirror.TokensRoot(pod.UID)), Not(BeNil()))
+	}, SpecTimeout(storyTime))
+
+	It("gets its Secrets through the virtual node's identity, if the manager may not read Secrets (--secrets-access=Node)", suite.Slow, func(ctx SpecContext) {
+		s := begin(ctx)
+		actingAs(ctx, nodeTwo)
+		role := until[rbacv1.ClusterRole](ctx, s, x.Host, "xylem-manager-role", Not(BeNil()))
+		granted := role.DeepCopy()
+		Expect(role.Rules[0].Resources).To(ConsistOf("configmaps", "secrets"))
+		role.Rules[0].Resources = []string{"configmaps"}
+		Expect(x.Host.API.Update(ctx, role)).To(Succeed())
+		ordinary := x.Manager
+		Expect(ordinary.Stop()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			granted.ResourceVersion = ""
+			Expect(x.Host.API.Update(ctx, granted)).To(Succeed())
+			x.Manager = ordinary
+			Expect(x.Manager.Start(ctx)).To(Succeed())
+			Expect(x.AwaitReady(ctx, one)).To(Succeed())
+		}, NodeTimeout(settle))
+		limited, err := x.AnotherManager(ctx, "node-access", x.Fleet.Host, "--secrets-access=Node")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(limited.Start(ctx)).To(Succeed())
+		DeferCleanup(func() { Expect(limited.Stop()).To(Succeed()) })
+		x.Manager = limited
+
+		By("copying a Secret after the host has bound the Pod, whose leaf was pushed before")
+		password := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "password"}, Data: map[string][]byte{"password": []byte("one")}}
+		Expect(x.Host.API.Create(ctx, password)).To(Succeed())
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeTwo), readingSecret("password"))
+		s.running(ctx, "app", nodeTwo)
+		copied := s.copies(ctx)
+		until[corev1.Secret](ctx, s, x.Member(two), copied.NameOfCopy("password"), HaveField("Data", password.Data))
+		s.bound(ctx, "data")
+
+		By("reporting a Secret that the host lacks, and a node as which the manager may not act")
+		s.claim(ctx, "other")
+		s.pod(ctx, "missing", using("other"), on(nodeTwo), readingSecret("absent"))
+		s.noted(ctx, "Pod", "missing", v1alpha1.ReasonReferenceMissing, `Secret "absent"`)
+		s.pod(ctx, "elsewhere", boundTo(nodeOne), readingSecret("password"))
+		s.noted(ctx, "Pod", "elsewhere", v1alpha1.ReasonNodeIdentityMissing, nodeOne)
+		gone[corev1.Pod](ctx, s, x.Member(one), "elsewhere")
 	}, SpecTimeout(storyTime))
 
 	It("gets no token, and no variables, unless its registration has apiServer", func(ctx SpecContext) {
