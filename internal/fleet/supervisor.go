@@ -394,9 +394,9 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 		Credentials: &member.Credentials{Connection: c, MemberWriter: leaf, ClusterID: r.ClusterID, OnRenewal: func(renewal *member.TokenRenewal) {
 			s.updateState(func(state *State) { state.TokenRenewal = renewal })
 		}},
-		HostWriter:        guarded.NewHostWriter(s.fleet.Host, r.Registration, fence),
-		NodeIdentity:      guarded.NewNodeIdentity(asNode, r.Registration, fence),
-		SecretsAsNode:     s.fleet.SecretsAsNode,
+		HostWriter:   guarded.NewHostWriter(s.fleet.Host, r.Registration, fence),
+		NodeIdentity: guarded.NewNodeIdentity(asNode, r.Registration, fence),
+		HostSecrets:  s.fleet.HostLive, SecretsAsNode: s.fleet.SecretsAsNode,
 		CheckNotSuspended: fence.CheckNotSuspended,
 		RestoreTimes: func() fencing.RestoreTimes {
 			return s.fleet.restores.AddHostRestores(fence.DetectedRestores(), s.fleet.clock.Now())
@@ -408,6 +408,9 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 		Limiter:       c.Limiter,
 		Log:           s.log,
 		OnNodeSummary: func(facts member.NodeSummary) { s.updateState(func(state *State) { state.NodeSummary = &facts }) },
+	}
+	if l.SecretsAsNode {
+		l.HostSecrets = asNode
 	}
 	if err := s.fleet.SetupLink(ctx, l); err != nil {
 		return nil, fmt.Errorf("set up the member's controllers: %w", err)

@@ -27,9 +27,6 @@ func NewNodeIdentity(asNode client.Client, cluster string, guard Guard) *NodeIde
 	return &NodeIdentity{client: asNode, guard: guard, cluster: cluster}
 }
 
-// Reader reads live.
-func (n *NodeIdentity) Reader() client.Reader { return n.client }
-
 // RequestToken requests a token of the Pod's ServiceAccount that is valid while the Pod exists. It changes nothing in the
 // host.
 func (n *NodeIdentity) RequestToken(ctx context.Context, by Actor, pod *corev1.Pod, token podspec.Token) (authenticationv1.TokenRequestStatus, error) {

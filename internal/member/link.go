@@ -84,9 +84,11 @@ type Link struct {
 	MemberWriter *guarded.MemberWriter
 	// HostWriter writes to the host on behalf of this member.
 	HostWriter *guarded.HostWriter
-	// NodeIdentity sends requests to the host as the virtual node. SecretsAsNode means that Xylem reads the
-	// host's Secrets with it, so only after a Pod that refers to them is bound.
-	NodeIdentity  *guarded.NodeIdentity
+	// NodeIdentity sends requests to the host as the virtual node.
+	NodeIdentity *guarded.NodeIdentity
+	// HostSecrets reads the host's Secrets live. SecretsAsNode means that it does so as the virtual node, so only
+	// after a Pod that refers to them is bound.
+	HostSecrets   client.Reader
 	SecretsAsNode bool
 	// Streams opens log streams and connections to the member's Pods.
 	Streams *StreamOpener
@@ -178,14 +180,6 @@ func (l *Link) AddController(name string, workers int, r reconcile.Reconciler, s
 	}
 	l.controllers, l.sources = append(l.controllers, c), append(l.sources, sources)
 	return nil
-}
-
-// SecretReader reads the host's Secrets live.
-func (l *Link) SecretReader() client.Reader {
-	if l.SecretsAsNode {
-		return l.NodeIdentity.Reader()
-	}
-	return l.HostLive
 }
 
 // AddRunnable adds a runnable, which starts once the member's caches are synced. It must return when

@@ -13,11 +13,12 @@ const (
 // readerFields maps each struct field that contains a reader to the reader's cache. A field is identified
 // by package, type and name. A field that is not in the map is reported as unknown.
 var readerFields = map[string]side{
-	"member.Link.Host":      hostSide,
-	"member.Link.HostLive":  liveSide,
-	"member.Link.Cache":     leafSide,
-	"member.Link.Workloads": workloadsSide,
-	"member.Link.Live":      liveSide,
+	"member.Link.Host":        hostSide,
+	"member.Link.HostLive":    liveSide,
+	"member.Link.HostSecrets": liveSide,
+	"member.Link.Cache":       leafSide,
+	"member.Link.Workloads":   workloadsSide,
+	"member.Link.Live":        liveSide,
 
 	"proof.Prover.Host":      hostSide,
 	"proof.Prover.HostLive":  liveSide,

@@ -91,7 +91,7 @@ func newReconciler(link *member.Link, options Options) *reconciler {
 	return &reconciler{
 		link,
 		newCopier(link, configMaps, hostRoots[*corev1.ConfigMap]{Link: link, kind: configMaps, reader: link.HostLive}),
-		newCopier(link, secrets, hostRoots[*corev1.Secret]{Link: link, kind: secrets, reader: link.SecretReader(), boundOnly: link.SecretsAsNode}),
+		newCopier(link, secrets, hostRoots[*corev1.Secret]{Link: link, kind: secrets, reader: link.HostSecrets}),
 		newCopier(link, secrets, podTokens{link, options}),
 	}
 }
@@ -127,7 +127,7 @@ func (r *copier[T]) proceed(ctx context.Context, key types.NamespacedName) (time
 func (r *copier[T]) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{member: r.Member, rules: r.Rules, kind: r.kind.reference, key: key, deletionSuspended: r.CheckNotSuspended() != nil}
 	var err error
-	if o.users, err = r.roots.findUsers(ctx, key); err != nil {
+	if o.users, err = r.findUsers(ctx, key); err != nil {
 		return o, err
 	}
 	root, err := index.FindObject[corev1.Namespace](ctx, r.Host, index.ClusterScopedKey(key.Namespace))
@@ -228,6 +228,32 @@ func (r *copier[T]) get(ctx context.Context, from client.Reader, key types.Names
 	obj := r.kind.empty()
 	found, err := index.GetIfExists(ctx, from, key, obj)
 	return obj, found, err
+}
+
+// findUsers returns the host's Pods that need the copy, or the Pod that needs the tokens. The Pods belong to the cache and
+// must not be changed.
+func (r *copier[T]) findUsers(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
+	if uid, is := mirror.PodOfTokens(key.Name); is {
+		return podWithTokens(ctx, r.Link, key.Namespace, uid)
+	}
+	pods, err := index.PodsOfReference(ctx, r.Host, r.kind.reference, key)
+	if err != nil {
+		return nil, err
+	}
+	var users []*corev1.Pod
+	for i := range pods {
+		if readsAsNode(r.Link, r.kind.reference) && pods[i].Spec.NodeName == "" {
+			continue
+		}
+		uses, err := usesCopies(ctx, r.Link, &pods[i])
+		if err != nil {
+			return nil, err
+		}
+		if uses {
+			users = append(users, &pods[i])
+		}
+	}
+	return users, nil
 }
 
 // usesCopies reports whether a host Pod needs the copies of the objects that it refers to.

@@ -32,23 +32,23 @@ type podTokens struct {
 	Options
 }
 
-// findUsers returns the Pod, if it is bound to the virtual node and projects tokens.
-func (r podTokens) findUsers(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
-	uid, _ := mirror.PodOfTokens(key.Name)
+// podWithTokens returns the Pod with a UID, if it needs tokens.
+func podWithTokens(ctx context.Context, link *member.Link, namespace string, uid types.UID) ([]*corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := r.Host.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
-		return nil, fmt.Errorf("list the Pods in namespace %s: %w", key.Namespace, err)
+	if err := link.Host.List(ctx, &pods, client.InNamespace(namespace), index.ReadOnly); err != nil {
+		return nil, fmt.Errorf("list the Pods in namespace %s: %w", namespace, err)
 	}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.UID == uid && r.needsTokens(pod) {
+		if pod := &pods.Items[i]; pod.UID == uid && needsTokens(pod, link.Member) {
 			return []*corev1.Pod{pod}, nil
 		}
 	}
 	return nil, nil
 }
 
-func (r podTokens) needsTokens(pod *corev1.Pod) bool {
-	return r.APIServer != nil && podUseOf(pod, r.Member) == copiesUsed && len(podspec.TokensOfPod(pod)) > 0
+// needsTokens reports whether a Pod is bound to the member's node and projects tokens, and Pods in this member get them.
+func needsTokens(pod *corev1.Pod, m mirror.Member) bool {
+	return m.APIServer != nil && podUseOf(pod, m) == copiesUsed && len(podspec.TokensOfPod(pod)) > 0
 }
 
 // requestOfPod returns the request for a Pod's tokens. It returns none if the Pod needs none, or already has them.

@@ -47,7 +47,7 @@ func (c tokenClient) Create(_ context.Context, account client.Object, review cli
 	return nil
 }
 
-func podWithTokens() *corev1.Pod {
+func podProjectingTokens() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app", UID: "p1"},
 		Spec: corev1.PodSpec{NodeName: here.NodeName, ServiceAccountName: "db", Volumes: []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
@@ -65,7 +65,7 @@ func TestReadTokens(t *testing.T) {
 	m := here
 	m.APIServer = &mirror.APIServer{Host: "10.0.0.1", Port: "6443", CABundle: []byte("ca")}
 	r := podTokens{&member.Link{Member: m, NodeIdentity: guarded.NewNodeIdentity(there, m.Registration, guarded.HostOnlyGuard{})}, Options{RenewAfter: 0.5}}
-	pod := podWithTokens()
+	pod := podProjectingTokens()
 	o := observed{key: types.NamespacedName{Namespace: "shop", Name: mirror.TokensRoot(pod.UID)}, users: []*corev1.Pod{pod}}
 	root, found, pause, err := r.readRoot(t.Context(), &o)
 	if err != nil || !found || pause != 500*time.Second {
@@ -106,11 +106,11 @@ func TestNeedsTokens(t *testing.T) {
 		if !tc.off {
 			m.APIServer = &mirror.APIServer{}
 		}
-		pod := podWithTokens()
+		pod := podProjectingTokens()
 		if tc.change != nil {
 			tc.change(pod)
 		}
-		if got := (podTokens{Link: &member.Link{Member: m}}).needsTokens(pod); got != tc.want {
+		if got := needsTokens(pod, m); got != tc.want {
 			t.Errorf("%s: needs tokens: %t, want %t", name, got, tc.want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestTokenProblem(t *testing.T) {
 		"a failing host":                         {apierrors.NewInternalError(errors.New("no leader")), time.Minute, ""},
 		"no connection":                          {errors.New("connection refused"), time.Minute, ""},
 	} {
-		pod := podWithTokens()
+		pod := podProjectingTokens()
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-tc.bound))}}
 		problem := podTokens{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now)}}.tokenProblem(pod, tc.err)
 		got := ""

@@ -327,7 +327,7 @@ func TestReferencesObserved(t *testing.T) {
 			has := func(objects ...client.Object) listed {
 				return listed{objects: slices.DeleteFunc(objects, func(obj client.Object) bool { return obj == nil })}
 			}
-			r := &reconciler{Link: &member.Link{Member: here, Host: has(namespace), HostLive: has(tc.host), Cache: has(tc.member)}}
+			r := &reconciler{Link: &member.Link{Member: here, Host: has(namespace), HostLive: has(tc.host), HostSecrets: has(tc.host), Cache: has(tc.member)}}
 			if err := r.observeReferences(t.Context(), &o); err != nil {
 				t.Fatal(err)
 			}

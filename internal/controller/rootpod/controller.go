@@ -428,7 +428,7 @@ func (r *reconciler) findReferenceInHost(ctx context.Context, o *lifecycle.Obser
 		_, err = refs.TranslateConfigMap(root, o.Copies)
 		return translationResult(ref, err)
 	}
-	root, err := index.FindObject[corev1.Secret](ctx, r.SecretReader(), key)
+	root, err := index.FindObject[corev1.Secret](ctx, r.HostSecrets, key)
 	if root == nil {
 		return false, nil, err
 	}

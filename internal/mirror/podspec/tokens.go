@@ -20,7 +20,7 @@ const (
 // CAKey is the key of the host's CA certificates in the Secret with a Pod's tokens.
 const CAKey = corev1.ServiceAccountRootCAKey
 
-// maxTokenSeconds is the maximum lifetime of a token in a member: whoever reads the Secret there has the token that long.
+// maxTokenSeconds is the maximum lifetime of a token in a member: a user who reads the Secret there can use the token that long.
 // API servers issue no token for less than minTokenSeconds (pkg/apis/authentication/validation).
 const (
 	maxTokenSeconds = 60 * 60

@@ -172,6 +172,20 @@ var _ = Describe("A Pod in a member", func() {
 		until[corev1.Secret](ctx, s, x.Member(two), s.copies(ctx).NameOfCopy(mirror.TokensRoot(pod.UID)), Not(BeNil()))
 	}, SpecTimeout(storyTime))
 
+	It("reports why the host issues no token", func(ctx SpecContext) {
+		s := begin(ctx)
+		apiServer(ctx, two)
+		actingAs(ctx, nodeTwo)
+		s.account(ctx, "app")
+		s.pod(ctx, "app", boundTo(nodeTwo), runningAs("app"))
+		pod := s.running(ctx, "app")
+		tokens := s.copies(ctx).NameOfCopy(mirror.TokensRoot(pod.UID))
+		until[corev1.Secret](ctx, s, x.Member(two), tokens, Not(BeNil()))
+		Expect(x.Host.API.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "app"}})).To(Succeed())
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonTokenRefused, `ServiceAccount "app"`)
+		until[corev1.Secret](ctx, s, x.Member(two), tokens, HaveField("DeletionTimestamp", BeNil()), "the last tokens stay until they expire")
+	}, SpecTimeout(storyTime))
+
 	It("gets its Secrets through the virtual node's identity, if the manager may not read Secrets (--secrets-access=Node)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		actingAs(ctx, nodeTwo)
