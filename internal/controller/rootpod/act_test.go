@@ -386,7 +386,7 @@ func TestReferencesReadAreLimited(t *testing.T) {
 			o.Root.Spec.Containers[0].EnvFrom = tc.from
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.NamespaceUID}}
 			reads := 0
-			r := &reconciler{Link: &member.Link{Member: here, Host: listed{objects: []client.Object{namespace}}, HostLive: counting{reads: &reads}, Cache: listed{}}}
+			r := &reconciler{Link: &member.Link{Member: here, Host: listed{objects: []client.Object{namespace}}, HostLive: counting{reads: &reads}, HostSecrets: counting{reads: &reads}, Cache: listed{}}}
 			if err := r.observeReferences(t.Context(), &o); err != nil || reads != tc.want {
 				t.Errorf("%d reads, error %v; want %d reads", reads, err, tc.want)
 			}

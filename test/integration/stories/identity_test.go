@@ -177,7 +177,7 @@ var _ = Describe("A Pod in a member", func() {
 		apiServer(ctx, two)
 		actingAs(ctx, nodeTwo)
 		s.account(ctx, "app")
-		s.pod(ctx, "app", boundTo(nodeTwo), runningAs("app"))
+		s.pod(ctx, "app", boundTo(nodeTwo), runningAs("app"), projectingToken)
 		pod := s.running(ctx, "app")
 		tokens := s.copies(ctx).NameOfCopy(mirror.TokensRoot(pod.UID))
 		until[corev1.Secret](ctx, s, x.Member(two), tokens, Not(BeNil()))
