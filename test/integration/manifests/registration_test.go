@@ -55,7 +55,9 @@ node:
 storage:
   classes: [{host: virtual-disk-ssd, member: gp3}, {host: other, member: gp3}]
   reflect: {enabled: true, selector: {matchLabels: {tier: fast}}}
+apiServer: {url: "https://10.0.0.1:6443", caBundle: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t}
 deregistration: Drain`),
+		Entry("with an API server at an IPv6 address", "a", `{apiServer: {url: "https://[fd00::1]:6443/"}}`),
 		Entry("with a mapping of a class whose name begins with the prefix", "a", `{storage: {prefix: disk-, classes: [{host: disk-ssd, member: gp3}]}}`),
 		Entry("with a mapping that has the same result as the prefix", "a", `{storage: {classes: [{host: virtual-disk-ssd, member: ssd}]}}`),
 		Entry("with several host classes mapped to one member class", "a", `{storage: {classes: [{host: a, member: c}, {host: b, member: c}]}}`),
@@ -107,6 +109,11 @@ deregistration: Drain`),
 		Entry("with a CIDR with bits outside its mask", "a", `{node: {podCIDRs: [10.8.0.300/16]}}`, "must be CIDRs"),
 		Entry("with \"all\" and a CIDR as the Pod CIDRs", "a", `{node: {podCIDRs: [all, 10.8.0.0/16]}}`, "must have no other entry"),
 		Entry("with the same CIDR twice", "a", `{node: {podCIDRs: [10.8.0.0/16, 10.8.0.0/16]}}`, "Duplicate value"),
+		Entry("with an API server over HTTP", "a", `{apiServer: {url: "http://10.0.0.1"}}`, "https://<host>[:<port>]"),
+		Entry("with an API server without a scheme", "a", `{apiServer: {url: "10.0.0.1:6443"}}`, "https://<host>[:<port>]"),
+		Entry("with an API server below a path", "a", `{apiServer: {url: "https://10.0.0.1/clusters/a"}}`, "https://<host>[:<port>]"),
+		Entry("with credentials in the API server's address", "a", `{apiServer: {url: "https://a:b@10.0.0.1"}}`, "https://<host>[:<port>]"),
+		Entry("with an API server's CA that is not in PEM form", "a", `{apiServer: {url: "https://10.0.0.1", caBundle: YWJj}}`, "PEM form"),
 		Entry("with a class mapped twice", "a", `{storage: {classes: [{host: a, member: b}, {host: a, member: c}]}}`, "Duplicate value"),
 		Entry("with a mapping to the empty name", "a", `{storage: {classes: [{host: a, member: ""}]}}`, "at least 1 char"),
 		Entry("with a mapping from an invalid class name", "a", `{storage: {classes: [{host: "a/b", member: c}]}}`, "should match"),
