@@ -419,9 +419,10 @@ const (
 	// member, as `kubectl debug` does, and Xylem could not add them to the Pod in the member. To
 	// do: follow the message. For example, ask the member's admin to grant the permission.
 	ReasonEphemeralContainersNotRun = "EphemeralContainersNotRun"
-	// ReasonNotResized: somebody changed the resources of a Pod that runs in a member, as `kubectl
-	// patch --subresource resize` does. Xylem does not resize running Pods, so the Pod in the member
-	// keeps its resources. To do: undo the change, or re-create the Pod with the new resources.
+	// ReasonNotResized: somebody resized a Pod that runs in a member, as `kubectl patch --subresource
+	// resize` does, and the member rejected or changed the resize, so the Pod in the member has other
+	// resources. If its node cannot hold them, the condition PodResizePending reports it instead. To do:
+	// follow the message. For example, resize the Pod to what the member allows.
 	ReasonNotResized = "NotResized"
 	// ReasonLeafPodGated: a program in the member, such as a queue, added scheduling gates to the Pod
 	// there, and the member does not schedule the Pod until this program removes them. To do:

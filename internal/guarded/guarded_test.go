@@ -560,6 +560,12 @@ func TestWritesAreGuarded(t *testing.T) {
 		"add ephemeral containers to a member's Pod": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			return l.AddEphemeralContainers(ctx, actor, deletedPod, leafPod)
 		}, foreign: true},
+		"resize a leaf Pod": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.ResizePod(ctx, actor, leafPod, leafPod)
+		}},
+		"resize a member's Pod": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
+			return l.ResizePod(ctx, actor, deletedPod, leafPod)
+		}, foreign: true},
 		"delete a leaf Pod": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error { return l.DeleteStamped(ctx, leafPod) }},
 		"delete a leaf claim": {write: func(ctx context.Context, l *MemberWriter, _ *HostWriter) error {
 			c := claim(stamped)

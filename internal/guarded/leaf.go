@@ -70,13 +70,21 @@ func (l *MemberWriter) PatchStamped(ctx context.Context, by Actor, before, after
 
 // AddEphemeralContainers adds the ephemeral containers of after to a stamped Pod.
 func (l *MemberWriter) AddEphemeralContainers(ctx context.Context, by Actor, before, after *corev1.Pod) error {
+	return l.patchPodSubresource(ctx, by, "ephemeralcontainers", before, after)
+}
+
+// ResizePod changes the resources of a stamped Pod to those of after, which it replaces by the member's response.
+func (l *MemberWriter) ResizePod(ctx context.Context, by Actor, before, after *corev1.Pod) error {
+	return l.patchPodSubresource(ctx, by, "resize", before, after)
+}
+
+func (l *MemberWriter) patchPodSubresource(ctx context.Context, by Actor, subresource string, before, after *corev1.Pod) error {
 	if err := l.checkStamped(before); err != nil {
 		return err
 	}
 	if err := checkLeafSize(before, after); err != nil {
 		return err
 	}
-	const subresource = "ephemeralcontainers"
 	return l.sendPatch(ctx, "patch_"+subresource, before, after, func() error {
 		return l.client.SubResource(subresource).Patch(ctx, after, ConditionalPatch(before), by.fieldOwner())
 	})

@@ -100,7 +100,7 @@ var ToDoOfXylem = map[string]string{
 	"NotLookedAt":               "Nothing.",
 	"NotMeasured":               "Nothing.",
 	"NotOfXylem":                "Delete the CSIDriver, so that Xylem creates it again.",
-	"NotResized":                "Undo the change, or re-create the Pod with the new resources.",
+	"NotResized":                "Follow the message. For example, resize the Pod to what the member allows.",
 	"NotScheduledThere":         "Nothing, if another member is suitable: Xylem tries that member after the class's xylem.io/placement-timeout. The Pod's events show the cause. Without a Pod, follow the message.",
 	"NotShared":                 "Nothing, or use another driver.",
 	"OrphanedSnapshot":          "As for OrphanedSnapshots.",

@@ -51,9 +51,8 @@ func (r *reconciler) executeDecision(ctx context.Context, o lifecycle.Observed, 
 		return r.updateLeafPod(ctx, o, d)
 	case lifecycle.AddDebugContainers:
 		return r.addDebugContainers(ctx, o)
-	case lifecycle.ReportResize:
-		r.reportNotResized(o.Root)
-		return nil
+	case lifecycle.ResizeLeaf:
+		return r.resizeLeafPod(ctx, o, d)
 	case lifecycle.RemoveLeaf:
 		return r.removeLeafPod(ctx, o, d)
 	case lifecycle.FinishRoot:

@@ -16,15 +16,6 @@ func (r *reconciler) emitPodProblem(root *corev1.Pod, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
 }
 
-// reportNotResized reports a resize of a root.
-func (r *reconciler) reportNotResized(root *corev1.Pod) {
-	if due, _ := r.news.EventDue(string(root.UID)+"//resize", podspec.ResourcesDigest(root)); !due { // no container has this name
-		return
-	}
-	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotResized, "Resize",
-		"the Pod runs in member %q with the resources that it started with: Xylem does not resize running Pods. Undo the change, or re-create the Pod with the new resources", r.Registration)
-}
-
 // emitLeafPodGated reports the scheduling gates of a leaf, and returns when to do so again, or 0. The root's
 // gates were removed before it was scheduled, so programs in the member added these.
 func (r *reconciler) emitLeafPodGated(o lifecycle.Observed) time.Duration {

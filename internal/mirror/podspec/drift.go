@@ -19,7 +19,10 @@ type pushRecord struct {
 	InitImages     map[string]string `json:"initImages,omitempty"`
 	ActiveDeadline *int64            `json:"activeDeadlineSeconds,omitempty"`
 	Tolerations    string            `json:"tolerations,omitempty"`
-	Resources      string            `json:"resources,omitempty"`
+	// Amounts contains the resources that a resize can change (resizableAmounts). Leaves of earlier versions have
+	// a digest of all resources instead.
+	Amounts         map[string]string `json:"amounts,omitempty"`
+	ResourcesDigest string            `json:"resources,omitempty"`
 }
 
 // addPushRecord adds the push record to a translated Pod, before it gets its origin.
@@ -29,11 +32,15 @@ func addPushRecord(leaf *corev1.Pod) {
 		Images:         fields.DigestValues(imagesByContainer(leaf.Spec.Containers)),
 		InitImages:     fields.DigestValues(imagesByContainer(leaf.Spec.InitContainers)),
 		ActiveDeadline: leaf.Spec.ActiveDeadlineSeconds,
-		Resources:      ResourcesDigest(leaf),
+		Amounts:        resizableAmountsOf(&leaf.Spec).asTexts(),
 	}
 	if len(leaf.Spec.Tolerations) > 0 {
 		record.Tolerations = fields.DigestOfJSON(leaf.Spec.Tolerations)
 	}
+	setPushRecord(leaf, record)
+}
+
+func setPushRecord(leaf *corev1.Pod, record pushRecord) {
 	leaf.Annotations[v1alpha1.AnnotationPushed] = string(fields.MustMarshalJSON(record))
 }
 
@@ -55,18 +62,28 @@ type PodDrift struct {
 	ActiveDeadlineSeconds *int64
 	// Tolerations is the leaf's complete new list, if any must be added.
 	Tolerations []corev1.Toleration
+	// Amounts are the resources to set by a resize. An update cannot change them.
+	Amounts resizableAmounts
 }
 
 // IsEmpty reports whether no change is needed.
-func (d PodDrift) IsEmpty() bool { return d.MetaDrift.IsEmpty() && !d.ChangesSpec() }
+func (d PodDrift) IsEmpty() bool { return !d.NeedsUpdate() && !d.Resizes() }
+
+// NeedsUpdate reports whether the leaf needs a change other than a resize.
+func (d PodDrift) NeedsUpdate() bool { return !d.MetaDrift.IsEmpty() || d.updatesSpec() }
+
+// Resizes reports whether the root was resized after the push, and the leaf still has other resources.
+func (d PodDrift) Resizes() bool { return len(d.Amounts) > 0 }
 
 // ChangesSpec reports whether the spec must change.
-func (d PodDrift) ChangesSpec() bool {
+func (d PodDrift) ChangesSpec() bool { return d.updatesSpec() || d.Resizes() }
+
+func (d PodDrift) updatesSpec() bool {
 	return len(d.Images) > 0 || len(d.InitImages) > 0 || d.ActiveDeadlineSeconds != nil || d.Tolerations != nil
 }
 
 // PodDriftOf compares the leaf with its root, in the mutable fields: labels, annotations,
-// images, the active deadline, and additional tolerations. A field drifts if the root changed
+// images, the active deadline, additional tolerations, and resources. A field drifts if the root changed
 // it after the push and the leaf still differs. Keys that were never pushed belong to the
 // member. A leaf of another origin does not drift, because Xylem must not change it.
 func PodDriftOf(root, leaf *corev1.Pod, m mirror.Member) PodDrift {
@@ -91,7 +108,8 @@ func PodDriftOf(root, leaf *corev1.Pod, m mirror.Member) PodDrift {
 	if is.Tolerations != was.Tolerations {
 		d.Tolerations = addedTolerations(want.Spec.Tolerations, leaf.Spec.Tolerations)
 	}
-	is.Resources = was.Resources // Xylem does not resize leaves
+	d.Amounts = amountDriftOf(&want.Spec, &leaf.Spec, pushedAmountsOf(was, &want.Spec))
+	is.recordAmounts(was, &want.Spec, d.Amounts)
 	d.RecordPush(leaf.ObjectMeta, v1alpha1.AnnotationPushed, string(fields.MustMarshalJSON(is)))
 	return d
 }

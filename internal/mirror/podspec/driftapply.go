@@ -6,7 +6,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// ApplyPodDrift returns a copy of the leaf with the changes of the drift.
+// ApplyPodDrift returns a copy of the leaf with the changes of the drift, except for a resize.
 func ApplyPodDrift(leaf *corev1.Pod, d PodDrift) *corev1.Pod {
 	leaf = leaf.DeepCopy()
 	d.ApplyToMeta(&leaf.ObjectMeta)

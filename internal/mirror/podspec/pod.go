@@ -32,7 +32,7 @@ func TranslatePod(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 }
 
 // translatePodFields returns the leaf Pod, and a line for each refused field. It does not check what a root can
-// change later: the size, and resources that are not resized in the leaf.
+// change later: the size, and the amounts of resources.
 func translatePodFields(root *corev1.Pod, m mirror.Member) (leaf *corev1.Pod, refused []string) {
 	leaf = &corev1.Pod{ObjectMeta: fields.TranslateMetadata(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
 	leaf.Spec.EphemeralContainers = nil // AddDebugContainer adds them later

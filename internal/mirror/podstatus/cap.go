@@ -1,6 +1,7 @@
 package podstatus
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,14 +48,23 @@ func shortenStatus(status *corev1.PodStatus) {
 	}
 }
 
-// capContainerStatus limits a container's resources to the requests and limits of the root's
-// container, and drops volume mounts that the root does not have.
-func capContainerStatus(status *corev1.ContainerStatus, root corev1.Container) {
-	status.AllocatedResources = mirror.CapToRequested(status.AllocatedResources, root.Resources.Requests)
+// capContainerStatus limits a container's resources to what the tenant requested, and drops volume mounts that the
+// root does not have. While the member shrinks a container, the host counts its earlier resources, as on its own
+// nodes: those that the root's status shows, which were within the earlier requests and limits.
+func capContainerStatus(status *corev1.ContainerStatus, root corev1.Container, shown corev1.ContainerStatus) {
+	requests := largerAmounts(root.Resources.Requests, shown.AllocatedResources)
+	if shown.Resources != nil {
+		requests = largerAmounts(requests, shown.Resources.Requests)
+	}
+	status.AllocatedResources = mirror.CapToRequested(status.AllocatedResources, requests)
 	if status.Resources != nil {
+		limits := root.Resources.Limits
+		if shown.Resources != nil {
+			limits = largerAmounts(limits, shown.Resources.Limits)
+		}
 		status.Resources = &corev1.ResourceRequirements{
-			Requests: mirror.CapToRequested(status.Resources.Requests, root.Resources.Requests),
-			Limits:   mirror.CapToRequested(status.Resources.Limits, root.Resources.Limits),
+			Requests: mirror.CapToRequested(status.Resources.Requests, requests),
+			Limits:   mirror.CapToRequested(status.Resources.Limits, limits),
 		}
 	}
 	status.VolumeMounts = slices.DeleteFunc(status.VolumeMounts, func(mount corev1.VolumeMountStatus) bool {
@@ -62,4 +72,25 @@ func capContainerStatus(status *corev1.ContainerStatus, root corev1.Container) {
 			return has.Name == mount.Name && has.MountPath == mount.MountPath
 		})
 	})
+}
+
+// largerAmounts returns requested, with the larger amounts that the root's status shows of the same resources.
+func largerAmounts(requested, shown corev1.ResourceList) corev1.ResourceList {
+	larger := maps.Clone(requested)
+	for name, amount := range shown {
+		if asked, requests := requested[name]; requests && amount.Cmp(asked) > 0 {
+			larger[name] = amount
+		}
+	}
+	return larger
+}
+
+// containerStatusOf returns the status of a container, or an empty one.
+func containerStatusOf(statuses []corev1.ContainerStatus, name string) corev1.ContainerStatus {
+	for i := range statuses {
+		if statuses[i].Name == name {
+			return statuses[i]
+		}
+	}
+	return corev1.ContainerStatus{}
 }

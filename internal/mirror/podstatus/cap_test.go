@@ -46,6 +46,49 @@ func TestPodResourcesAreCapped(t *testing.T) {
 	}
 }
 
+// While the member shrinks a container, the host counts what the root's status shows, as on its own nodes, but
+// no more than the tenant had requested.
+func TestShrinkingResources(t *testing.T) {
+	of := func(cpu string) corev1.ContainerStatus {
+		amounts := mirrortest.ResourceAmounts("cpu", cpu)
+		return corev1.ContainerStatus{Name: "main", AllocatedResources: amounts, Resources: &corev1.ResourceRequirements{Requests: amounts, Limits: amounts}}
+	}
+	for name, tc := range map[string]struct{ shown, reported, want corev1.ContainerStatus }{
+		"the member has not resized it yet":           {of("4"), of("4"), of("4")},
+		"the member resized it":                       {of("4"), of("2"), of("2")},
+		"the member reports more than was shown":      {of("4"), of("9"), of("4")},
+		"nothing was shown":                           {corev1.ContainerStatus{}, of("4"), of("2")},
+		"less was shown":                              {of("1"), of("4"), of("2")},
+		"the status shows a resource without request": {corev1.ContainerStatus{Name: "main", AllocatedResources: mirrortest.ResourceAmounts("cpu", "4", "memory", "1Gi")}, corev1.ContainerStatus{Name: "main", AllocatedResources: mirrortest.ResourceAmounts("cpu", "3", "memory", "1Gi")}, corev1.ContainerStatus{Name: "main", AllocatedResources: mirrortest.ResourceAmounts("cpu", "3")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asks := mirrortest.ResourceAmounts("cpu", "2")
+			sidecar := corev1.Container{Name: "main", Resources: corev1.ResourceRequirements{Requests: asks, Limits: asks}}
+			root := mirrortest.NewRootPod(corev1.PodSpec{Containers: []corev1.Container{sidecar}})
+			sidecar.Name = "sidecar"
+			root.Spec.InitContainers = []corev1.Container{sidecar}
+			leaf := &corev1.Pod{}
+			named := func(s corev1.ContainerStatus) []corev1.ContainerStatus {
+				s.Name = "sidecar"
+				return []corev1.ContainerStatus{s}
+			}
+			root.Status.ContainerStatuses, root.Status.InitContainerStatuses = []corev1.ContainerStatus{tc.shown}, named(tc.shown)
+			leaf.Status.ContainerStatuses, leaf.Status.InitContainerStatuses = []corev1.ContainerStatus{tc.reported}, named(tc.reported)
+			got := TranslatePodStatus(root, leaf, mirrortest.Member)
+			if diff := cmp.Diff([]corev1.ContainerStatus{tc.want}, got.ContainerStatuses); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(named(tc.want), got.InitContainerStatuses); diff != "" {
+				t.Errorf("sidecar: -want +got:\n%s", diff)
+			}
+			root.Status = got
+			if !IsPodStatusCurrent(root, TranslatePodStatus(root, leaf, mirrortest.Member)) {
+				t.Error("the second result differs, so Xylem would write the status repeatedly")
+			}
+		})
+	}
+}
+
 // Mounts that the root lacks belong to the member, or a hostile member invented them to fill the
 // host's etcd.
 func TestVolumeMountsAreTheRoots(t *testing.T) {

@@ -41,9 +41,9 @@ func TranslatePodStatus(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatu
 	if len(want.HostIPs) > 0 { // the API server compares the two
 		want.HostIP = want.HostIPs[0].IP
 	}
-	want.InitContainerStatuses = mirroredContainerStatuses(root.Spec.InitContainers, want.InitContainerStatuses)
-	want.ContainerStatuses = mirroredContainerStatuses(root.Spec.Containers, want.ContainerStatuses)
-	want.EphemeralContainerStatuses = mirroredContainerStatuses(podspec.EphemeralAsContainers(root.Spec.EphemeralContainers), want.EphemeralContainerStatuses)
+	want.InitContainerStatuses = mirroredContainerStatuses(root.Spec.InitContainers, root.Status.InitContainerStatuses, want.InitContainerStatuses)
+	want.ContainerStatuses = mirroredContainerStatuses(root.Spec.Containers, root.Status.ContainerStatuses, want.ContainerStatuses)
+	want.EphemeralContainerStatuses = mirroredContainerStatuses(podspec.EphemeralAsContainers(root.Spec.EphemeralContainers), nil, want.EphemeralContainerStatuses)
 	want.ObservedGeneration = observedGeneration(root, leaf, m)
 	want.Conditions = mirroredConditions(root, leaf, want.ObservedGeneration)
 	mirror.MemberValue(&want)
@@ -64,27 +64,28 @@ func mirroredPhase(phase corev1.PodPhase) corev1.PodPhase {
 
 // observedGeneration returns the root's generation that the leaf's status reflects. It is the current one if
 // the leaf has all of the root's changes, including its deletion, and the kubelet has accepted the
-// leaf and observed its generation. A resize of the root stays unobserved. Kubelets before 1.33 report
-// no observed generation, and are assumed to be current.
+// leaf and observed its generation. Kubelets before 1.33 report no observed generation, and are assumed to
+// be current.
 func observedGeneration(root, leaf *corev1.Pod, m mirror.Member) int64 {
 	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
 	deletionPending := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
 	behind := leaf.Status.ObservedGeneration != 0 && leaf.Status.ObservedGeneration < leaf.Generation
 	if waits || deletionPending || behind || podspec.PodDriftOf(root, leaf, m).ChangesSpec() ||
-		podspec.ResizedAfterPush(root, leaf) || len(podspec.MissingDebugContainers(root, leaf)) > 0 {
+		len(podspec.MissingDebugContainers(root, leaf)) > 0 {
 		return root.Status.ObservedGeneration
 	}
 	return root.Generation
 }
 
-func mirroredContainerStatuses(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+// mirroredContainerStatuses returns the statuses of the root's containers. shown are those that the root has.
+func mirroredContainerStatuses(containers []corev1.Container, shown, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	statuses = slices.DeleteFunc(statuses, func(s corev1.ContainerStatus) bool {
 		return !slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
 	})
 	statuses = mirror.FirstPerKey(statuses, func(s corev1.ContainerStatus) string { return s.Name })
 	for i := range statuses {
 		of := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == statuses[i].Name })
-		capContainerStatus(&statuses[i], containers[of])
+		capContainerStatus(&statuses[i], containers[of], containerStatusOf(shown, statuses[i].Name))
 		statuses[i].VolumeMounts = mirror.FirstPerKey(statuses[i].VolumeMounts, func(m corev1.VolumeMountStatus) string { return m.MountPath })
 	}
 	return statuses
@@ -101,12 +102,25 @@ func mirroredConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCo
 			c = applyReadinessGates(root, c)
 		}
 		if c.ObservedGeneration != 0 {
-			c.ObservedGeneration = generation
+			c.ObservedGeneration = conditionGeneration(root, leaf, c, generation)
 		}
 		c.LastProbeTime = metav1.Time{}
 		shown = append(shown, c)
 	}
 	return mirror.FirstPerKey(shown, func(c corev1.PodCondition) corev1.PodConditionType { return c.Type })
+}
+
+// conditionGeneration returns the root's generation that a condition of the leaf refers to. generation is the one that the
+// leaf's status reflects. A kubelet may keep a condition about an earlier generation, such as a resize in
+// progress. Only the condition that the root already shows can then name the root's.
+func conditionGeneration(root, leaf *corev1.Pod, c corev1.PodCondition, generation int64) int64 {
+	if c.ObservedGeneration >= leaf.Status.ObservedGeneration {
+		return generation
+	}
+	if shown := FindPodCondition(root.Status.Conditions, c.Type); shown != nil && shown.Status == c.Status {
+		return min(shown.ObservedGeneration, generation)
+	}
+	return 0
 }
 
 // applyReadinessGates returns the leaf's Ready condition. If one of the root's readiness gates is not satisfied,

@@ -187,7 +187,14 @@ func TestObservedGeneration(t *testing.T) {
 		"the root's deletion is not pushed yet":                              {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
 		"the member's kubelet has not observed the leaf's latest generation": {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
 		"a change to the root is not pushed yet":                             {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
-		"a new label does not change the spec":                               {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},
+		"a resize of the root is not pushed yet": {func(root, _ *corev1.Pod) {
+			root.Spec.Containers[0].Resources.Requests = mirrortest.ResourceAmounts("cpu", "2")
+		}, 2},
+		"a resize of the root is pushed": {func(root, leaf *corev1.Pod) {
+			root.Spec.Containers[0].Resources.Requests = mirrortest.ResourceAmounts("cpu", "2")
+			leaf.Spec.Containers[0].Resources.Requests = mirrortest.ResourceAmounts("cpu", "2")
+		}, 3},
+		"a new label does not change the spec": {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -200,6 +207,50 @@ func TestObservedGeneration(t *testing.T) {
 			c.change(root, leaf)
 			if got := TranslatePodStatus(root, leaf, mirrortest.Member).ObservedGeneration; got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// The generations in conditions are the root's. A kubelet keeps a condition about an earlier resize while it
+// observes newer generations of the leaf.
+func TestConditionGeneration(t *testing.T) {
+	const rootGeneration = 3
+	inProgress := func(generation int64) corev1.PodCondition {
+		return corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, ObservedGeneration: generation}
+	}
+	for name, tc := range map[string]struct {
+		shown           []corev1.PodCondition
+		observed, about int64 // by the member's kubelet
+		want            int64
+	}{
+		"about the leaf's generation":                           {nil, 7, 7, rootGeneration},
+		"the kubelet reports no generation of the status":       {nil, 0, 7, rootGeneration},
+		"the kubelet reports no generation of the condition":    {nil, 7, 0, 0},
+		"about an earlier generation, which the root shows":     {[]corev1.PodCondition{inProgress(2)}, 7, 6, 2},
+		"about an earlier generation, which the root lacks":     {nil, 7, 6, 0},
+		"about an earlier generation, and the root shows none":  {[]corev1.PodCondition{inProgress(0)}, 7, 6, 0},
+		"about an earlier generation, and the root's is forged": {[]corev1.PodCondition{inProgress(99)}, 7, 6, rootGeneration},
+		"about an earlier generation, and the root shows another status": {
+			[]corev1.PodCondition{{Type: corev1.PodResizeInProgress, Status: corev1.ConditionFalse, ObservedGeneration: 2}}, 7, 6, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := mirrortest.NewRootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}})
+			root.Generation, root.Status.Conditions = rootGeneration, tc.shown
+			leaf, err := podspec.TranslatePod(root, mirrortest.Member)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaf.Generation = 7
+			leaf.Status = corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: tc.observed, Conditions: []corev1.PodCondition{inProgress(tc.about)}}
+			got := TranslatePodStatus(root, leaf, mirrortest.Member)
+			if diff := cmp.Diff([]corev1.PodCondition{inProgress(tc.want)}, got.Conditions); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			root.Status = got
+			if !IsPodStatusCurrent(root, TranslatePodStatus(root, leaf, mirrortest.Member)) {
+				t.Error("the second result differs, so Xylem would write the status repeatedly")
 			}
 		})
 	}

@@ -65,6 +65,28 @@ func PodUpdateRefusal(registration string, err error) *mirror.Refusal {
 		registration, serverMessage(err), permissionAdviceOr(err, "Undo the change, or ask the member's admin to change the policy"))
 }
 
+// ResizeRefusal reports that a member's API server rejects a resize of a leaf Pod. It returns nil for errors that a
+// retry may resolve.
+func ResizeRefusal(registration string, err error) *mirror.Refusal {
+	if !IsRejectedWrite(err) {
+		return nil
+	}
+	return mirror.NewRefusal(v1alpha1.ReasonNotResized, "the Pod runs in member %q with its earlier resources, because the member does not let Xylem resize the Pod: %s. %s",
+		registration, serverMessage(err), permissionAdviceOr(err, "Resize the Pod to what the member allows, or ask the member's admin to change the quota, LimitRange or policy"))
+}
+
+// ResizeOutOfRange reports amounts that Xylem does not write to a member.
+func ResizeOutOfRange(registration string, amounts []string) *mirror.Refusal {
+	return mirror.NewRefusal(v1alpha1.ReasonNotResized, "the Pod runs in member %q with its earlier resources: %s. Resize the Pod to usual amounts",
+		registration, wording.FirstNames(amounts, wording.NamesListed, "; "))
+}
+
+// ResizeAltered reports amounts that the member's admission changed during a resize.
+func ResizeAltered(registration string, amounts []string) *mirror.Refusal {
+	return mirror.NewRefusal(v1alpha1.ReasonNotResized, "member %q changed the resources during the resize (%s). Resize the Pod to what the member allows, or ask the member's admin about the LimitRange or webhook that changes them",
+		registration, wording.FirstNames(amounts, wording.NamesListed, "; "))
+}
+
 // RepeatedMemberWriteRefusal reports a repeated problem of a write to a member, with the server's message. doing
 // is the verb, and what describes the object.
 func RepeatedMemberWriteRefusal(registration, doing, what string, err error) *mirror.Refusal {

@@ -51,6 +51,8 @@ type Observed struct {
 	// the Pod has no leaf, and may omit further objects.
 	MissingCopies    []string
 	ReferenceProblem *mirror.Refusal
+	// ResizeRejected means that the member has just rejected a resize, which must not keep Xylem from other steps.
+	ResizeRejected bool
 }
 
 // Decision is the next step for a Pod.
@@ -92,8 +94,8 @@ type (
 	// AddDebugContainers adds the ephemeral containers that the leaf lacks, as `kubectl debug` adds
 	// them to the root.
 	AddDebugContainers struct{}
-	// ReportResize reports that the root was resized and its leaf was not.
-	ReportResize struct{}
+	// ResizeLeaf changes the resources of the leaf, as somebody resized the root.
+	ResizeLeaf struct{ Drift podspec.PodDrift }
 	// RemoveLeaf deletes the leaf Pod. If RootGone is set, the root's absence must be proven
 	// first.
 	RemoveLeaf struct {
@@ -117,7 +119,7 @@ func (RepeatProblem) isDecision()      {}
 func (CopyVolume) isDecision()         {}
 func (UpdateLeaf) isDecision()         {}
 func (AddDebugContainers) isDecision() {}
-func (ReportResize) isDecision()       {}
+func (ResizeLeaf) isDecision()         {}
 func (RemoveLeaf) isDecision()         {}
 func (FinishRoot) isDecision()         {}
 
@@ -266,14 +268,14 @@ func (o Observed) keepLeafCurrent() Decision {
 		if copied := o.copyMissingVolume(); copied != nil && o.Leaf.Spec.NodeName == "" {
 			return copied
 		}
-		if drift := podspec.PodDriftOf(o.Root, o.Leaf, o.Member); !drift.IsEmpty() {
+		drift := podspec.PodDriftOf(o.Root, o.Leaf, o.Member)
+		switch {
+		case drift.Resizes() && !o.ResizeRejected:
+			return ResizeLeaf{drift}
+		case drift.NeedsUpdate():
 			return UpdateLeaf{drift}
-		}
-		if o.missesDebugContainers() {
+		case o.missesDebugContainers():
 			return AddDebugContainers{}
-		}
-		if podspec.ResizedAfterPush(o.Root, o.Leaf) {
-			return ReportResize{}
 		}
 	}
 	return Nothing{}

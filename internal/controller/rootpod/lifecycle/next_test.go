@@ -44,6 +44,9 @@ func resized(o *lifecycle.Observed) {
 	o.Root.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 }
 
+// resizeRejected means that the member has just rejected the resize.
+func resizeRejected(o *lifecycle.Observed) { o.ResizeRejected = true }
+
 // noUID removes the leaf's UID from the root, as if an earlier version had pushed the Pod.
 func noUID(o *lifecycle.Observed) { delete(o.Root.Annotations, v1alpha1.AnnotationLeafUID) }
 
@@ -364,8 +367,16 @@ func TestDecide(t *testing.T) {
 		"an image was changed, and the root has finished":                                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
 		"an ephemeral container was added":                                                  {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebugContainers{}},
 		"an ephemeral container was added and an image changed: the image is updated first": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.UpdateLeaf{}},
-		"the Pod was resized: that is reported":                                             {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized), lifecycle.ReportResize{}},
-		"the Pod was resized, and an ephemeral container was added":                         {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, debugged), lifecycle.AddDebugContainers{}},
+		"the Pod was resized":                                                               {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized), lifecycle.ResizeLeaf{}},
+		"the Pod was resized, and an ephemeral container was added":                         {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, debugged), lifecycle.ResizeLeaf{}},
+		"the Pod was resized, and an image changed":                                         {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.ResizeLeaf{}},
+		"the member rejects the resize":                                                     {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, resizeRejected), lifecycle.Nothing{}},
+		"the member rejects the resize, and an image changed":                               {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, resizeRejected, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.UpdateLeaf{}},
+		"the member rejects the resize, and an ephemeral container was added":               {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, resizeRejected, debugged), lifecycle.AddDebugContainers{}},
+		"the Pod was resized, and the leaf is being deleted":                                {seen(onNode, running, leafGoing, pushed(here, corev1.ConditionTrue), resized), lifecycle.Nothing{}},
+		"the Pod was resized, and the leaf has finished":                                    {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, leafEnded), lifecycle.Nothing{}},
+		"the Pod was resized before its leaf existed":                                       {seen(onNode, resized), leaf},
+		"the Pod was resized before the host bound it":                                      {seen(running, claims(asked("data", here)), pushed(here, corev1.ConditionTrue), resized), lifecycle.Nothing{}},
 		"the leaf already has the ephemeral container: no write (I5)":                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
 		"only the leaf has an ephemeral container": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) {
 			o.Leaf.Spec.EphemeralContainers, o.Root.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers, nil
@@ -427,7 +438,8 @@ var decisions = cmp.Options{
 		return (a == nil) == (b == nil) && (a == nil || a.Reason == b.Reason && (a.Message == "") != (b.Message == ""))
 	}),
 	cmp.Comparer(func(a, b *corev1.Pod) bool { return a.Namespace == b.Namespace && a.Name == b.Name }),
-	cmp.Comparer(func(a, b lifecycle.UpdateLeaf) bool { return !a.Drift.IsEmpty() || !b.Drift.IsEmpty() }),
+	cmp.Comparer(func(a, b lifecycle.UpdateLeaf) bool { return a.Drift.NeedsUpdate() || b.Drift.NeedsUpdate() }),
+	cmp.Comparer(func(a, b lifecycle.ResizeLeaf) bool { return a.Drift.Resizes() || b.Drift.Resizes() }),
 }
 
 // A live read may show that the volume of a copied claim is gone, although the cache shows its copy.
