@@ -53,4 +53,7 @@ var ToDoOfKubernetes = map[string]string{
 	"OutOfcpu":                 "Request less CPU, or let the scheduler place the Pod.",
 	"OutOfmemory":              "Request less memory, or let the scheduler place the Pod.",
 	"UnexpectedAdmissionError": "Let the scheduler place the Pod.",
+	// Resizes of Pods (k8s.io/kubernetes/pkg/kubelet/allocation).
+	"Deferred":   "Wait until the Pod's node has enough free resources, or request less.",
+	"Infeasible": "Request less, or re-create the Pod, so that the scheduler chooses another node.",
 }

@@ -50,7 +50,7 @@ func podConditions(pod *corev1.Pod) []inspect.Condition {
 			concerns = c.Status != corev1.ConditionTrue && !explained
 		case corev1.PodReady:
 			concerns = c.Status != corev1.ConditionTrue && c.Reason == v1alpha1.ReasonMemberAway
-		case corev1.DisruptionTarget:
+		case corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
 			concerns = c.Status == corev1.ConditionTrue
 		default: // unrelated to the Pod's placement
 		}

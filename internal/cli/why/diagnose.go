@@ -116,7 +116,7 @@ func (w *walk) describeIfWell() (string, bool) {
 		return "has succeeded", true
 	}
 	lacksTokens := slices.ContainsFunc(w.root.Conditions, func(c inspect.Condition) bool { return c.Type == string(v1alpha1.PodAPIAccess) })
-	return "runs" + w.describeMember(w.facts.MemberOfPod(w.facts.Pod)), podIsReady(pod) && !lacksTokens
+	return "runs" + w.describeMember(w.facts.MemberOfPod(w.facts.Pod)), podIsReady(pod) && !lacksTokens && !resizeFails(w.root, pod)
 }
 
 // isBroken reports whether a claim's volume, member or leaf is in a bad state. The Pods that use
@@ -204,7 +204,7 @@ func (w *walk) visitNode(n *inspect.Node) {
 	w.addObjectState(n)
 	for i := range n.Events {
 		if e := &n.Events[i]; e.Type == corev1.EventTypeWarning {
-			w.addCause(n, stageEvent, e.Reason, e.Message, e.Last)
+			w.addCause(n, stageOfEvent(e), e.Reason, e.Message, e.Last)
 		}
 	}
 	for i := range n.Children {
@@ -233,7 +233,7 @@ func (w *walk) addCondition(n *inspect.Node, c *inspect.Condition) {
 		w.addUnscheduled(n, c)
 	case c.Type == string(corev1.PodReady) && isFalse:
 		w.addCause(n, stageMember, c.Reason, c.Message, c.Since)
-	case c.Type == string(corev1.DisruptionTarget):
+	case c.Type == string(corev1.DisruptionTarget), isFailingResize(c):
 		w.addCause(n, stageContainer, c.Reason, c.Message, c.Since)
 	}
 }

@@ -109,6 +109,12 @@ func onNode(p *inspect.PodFacts, node string) *inspect.PodFacts {
 	return p
 }
 
+// behind returns a Pod whose latest generation was not observed.
+func behind(p *inspect.PodFacts) *inspect.PodFacts {
+	p.Pod.Generation, p.Pod.Status.ObservedGeneration = 2, 1
+	return p
+}
+
 func warned(p *inspect.PodFacts, ago time.Duration, reason, message string) *inspect.PodFacts {
 	p.Events = append(p.Events, corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, LastTimestamp: metav1.NewTime(now.Add(-ago))})
 	return p
@@ -129,6 +135,35 @@ func TestOf(t *testing.T) {
 		reason string
 		says   []string
 	}{
+		"the node cannot hold a resize yet": {
+			pod: pod(corev1.PodRunning, memberNode, pushed, ready, corev1.PodCondition{
+				Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred, Message: "Node didn't have enough resource: cpu",
+			}), claim: boundClaim(), want: Problem, reason: corev1.PodReasonDeferred,
+			says: []string{"runs, but has a problem: Node didn't have enough resource: cpu", "Wait until the Pod's node"},
+		},
+		"the node can never hold a resize": {
+			pod: pod(corev1.PodRunning, memberNode, pushed, ready, corev1.PodCondition{
+				Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible, Message: "Node didn't have enough capacity: cpu",
+			}), claim: boundClaim(), want: Problem, reason: corev1.PodReasonInfeasible, says: []string{"runs, but has a problem", "chooses another node"},
+		},
+		"a resize is in progress": {
+			pod:   pod(corev1.PodRunning, memberNode, pushed, ready, corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue}),
+			claim: boundClaim(), want: Well, says: []string{"runs in member"},
+		},
+		"a resize in progress fails": {
+			pod: pod(corev1.PodRunning, memberNode, pushed, ready, corev1.PodCondition{
+				Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, Reason: corev1.PodReasonError, Message: "memory usage is above the limit",
+			}), claim: boundClaim(), want: Problem, reason: corev1.PodReasonError, says: []string{"memory usage is above the limit"},
+		},
+		"the member rejects a resize": {
+			pod: warned(warned(behind(pod(corev1.PodRunning, memberNode, pushed, ready)), 2*time.Minute, v1alpha1.ReasonNotResized, "the Pod runs in member \"cluster38\" with its earlier resources, because the member does not let Xylem resize the Pod: exceeded quota. Ask the member's admin"),
+				time.Minute, "Unhealthy", "a probe failed"),
+			claim: boundClaim(), want: Problem, reason: v1alpha1.ReasonNotResized, says: []string{"runs, but has a problem", "exceeded quota", "Ask the member's admin"},
+		},
+		"the member rejected an earlier resize": {
+			pod:   warned(pod(corev1.PodRunning, memberNode, pushed, ready), time.Minute, v1alpha1.ReasonNotResized, "exceeded quota"),
+			claim: boundClaim(), want: Well, says: []string{"runs in member"},
+		},
 		"a running Pod": {
 			pod: pod(corev1.PodRunning, memberNode, pushed, ready), claim: boundClaim(), want: Well, says: []string{`Pod "shop/app" runs in member "cluster38"`},
 		},
