@@ -29,7 +29,9 @@ func WorkloadOf(pod *corev1.Pod) *Workload {
 	return &Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: reduced.InternText(pod.Namespace), Name: pod.Name, ResourceVersion: pod.ResourceVersion},
 		NodeName:   reduced.InternText(pod.Spec.NodeName),
-		Requests:   reduced.InternResources(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})),
+		Requests: reduced.InternResources(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+			UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true, // as the member's scheduler counts a resize
+		})),
 	}
 }
 

@@ -95,6 +95,12 @@ func TestSumCapacity(t *testing.T) {
 				p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}
 			}),
 		), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "108"))},
+		"a Pod that its node shrinks, and one whose resize its node cannot hold": {nodes: nodes(leafNode("a")), pods: pods(
+			workload("p", "a", "100m", allocatedCPU("500m")),
+			workload("q", "a", "3", allocatedCPU("300m"), func(p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+			}),
+		), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "108"))},
 		"nodes with different architectures": {nodes: nodes(leafNode("a"), leafNode("b", arm)),
 			want: member.NodeSummary{Nodes: 2, Ready: 2, OperatingSystem: "linux", Capacity: resources("8", "16Gi", "220"), Allocatable: resources("7600m", "14Gi", "220")}},
 		"a node with a resource that is not allocatable": {nodes: nodes(leafNode("a", func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourceMemory) })),
@@ -105,6 +111,14 @@ func TestSumCapacity(t *testing.T) {
 				t.Errorf("facts (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// allocatedCPU makes the kubelet report what it has allocated to a Pod.
+func allocatedCPU(amount string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, AllocatedResources: cpu, Resources: &corev1.ResourceRequirements{Requests: cpu}}}
 	}
 }
 

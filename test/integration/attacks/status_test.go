@@ -129,10 +129,20 @@ var _ = Describe("A member's admin tries to harm the host with statuses of Pods 
 			}
 			return "", err
 		}).Should(Equal("1Gi"))
+		By("shrinking the Pod, whose resources the member then reports as before, and larger")
+		app := must[corev1.Pod](ctx, x.Host, a.namespace, "app")
+		Expect(x.Host.API.SubResource("resize").Patch(ctx, app, client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
+			`{"spec":{"containers":[{"name":%q,"resources":{"requests":{"cpu":"50m"}}}]}}`, app.Spec.Containers[0].Name)))).To(Succeed())
+		Eventually(ctx, used).Should(HaveKeyWithValue("requests.cpu", "50m"))
+		root = a.reports(ctx, "app", "Shrunk", func(s *corev1.PodStatus) {
+			s.ContainerStatuses[0].AllocatedResources = corev1.ResourceList{"cpu": resource.MustParse("1000")}
+			s.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: s.ContainerStatuses[0].AllocatedResources}
+		})
+		Expect(root.Status.ContainerStatuses[0].Resources.Requests.Cpu().String()).To(Equal("50m"))
 		By("checking that the tenant can continue")
 		Expect(a.api.Create(ctx, a.claim("another"))).To(Succeed())
 		Expect(a.api.Create(ctx, a.pod("another", nodeOne, nil, small))).To(Succeed())
-		Eventually(ctx, used).Should(Equal(map[string]string{"requests.storage": "2Gi", "requests.cpu": "200m"}))
+		Eventually(ctx, used).Should(Equal(map[string]string{"requests.storage": "2Gi", "requests.cpu": "150m"}))
 	}, SpecTimeout(attackTime))
 
 	It("to make the virtual node grow: a thousand kinds of resources", func(ctx SpecContext) {

@@ -214,6 +214,51 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("may change only objects with its stamp")))
 	}, SpecTimeout(settle))
 
+	It("allow resizes only of Pods of the account's host, and only of their resources", func(ctx SpecContext) {
+		requesting := func(p *corev1.Pod) {
+			p.Name = unique("resized")
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
+		}
+		resize := func(by client.Client, pod *corev1.Pod, change ...func(*corev1.Pod)) error {
+			Expect(memberAdmin.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+			after := pod.DeepCopy()
+			cpu := after.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]
+			cpu.Add(resource.MustParse("1m"))
+			after.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = cpu
+			for _, f := range change {
+				f(after)
+			}
+			return by.SubResource("resize").Patch(ctx, after, client.MergeFrom(pod))
+		}
+		for _, namespace := range []string{made, handed} {
+			leaf := leafPod(namespace, requesting)
+			stamped(leaf)
+			Expect(account.Create(ctx, leaf)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, leaf)).To(Succeed()) }, NodeTimeout(settle))
+			for _, by := range []client.Client{account, ours} {
+				Expect(resize(by, leaf)).To(Succeed())
+			}
+			Expect(resize(theirs, leaf)).To(MatchError(ContainSubstring("belongs to host another")))
+			By("trying to change the stamp, the image or the priority with a resize: the API server ignores all but resources")
+			Expect(memberAdmin.Get(ctx, client.ObjectKeyFromObject(leaf), leaf)).To(Succeed())
+			was := leaf.DeepCopy()
+			Expect(resize(account, leaf, func(p *corev1.Pod) {
+				p.Labels[v1alpha1.LabelHost], p.Spec.Containers[0].Image, p.Spec.PriorityClassName = "another", "evil:1", "system-node-critical"
+			})).To(Succeed())
+			Expect(memberAdmin.Get(ctx, client.ObjectKeyFromObject(leaf), leaf)).To(Succeed())
+			Expect([]string{leaf.Labels[v1alpha1.LabelHost], leaf.Spec.Containers[0].Image, leaf.Spec.PriorityClassName}).
+				To(Equal([]string{was.Labels[v1alpha1.LabelHost], was.Spec.Containers[0].Image, was.Spec.PriorityClassName}))
+			Expect(leaf.Spec.Containers[0].Resources).NotTo(Equal(was.Spec.Containers[0].Resources))
+		}
+		for _, namespace := range []string{made, handed, foreign} {
+			foreigner := pod(namespace)
+			requesting(foreigner)
+			Expect(memberAdmin.Create(ctx, foreigner)).To(Succeed())
+			Expect(resize(account, foreigner)).To(MatchError(ContainSubstring("may change only objects with its stamp")))
+			Expect(resize(memberAdmin, foreigner)).To(Succeed(), "the policy must not limit other accounts")
+		}
+	}, SpecTimeout(settle))
+
 	It("allow the account to create stamped objects in its namespaces", func(ctx SpecContext) {
 		for _, o := range []client.Object{
 			claim(made), claim(handed), leafPod(made), leafPod(handed),

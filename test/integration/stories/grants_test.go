@@ -57,6 +57,7 @@ var (
 	// story in which a request is denied.
 	optionalMember = map[string]string{
 		"patch pods/ephemeralcontainers": "config/member/debug is not applied: the member does not run a Pod's ephemeral containers",
+		"patch pods/resize":              "an earlier role: a story removes the permission and gives it back",
 	}
 )
 

@@ -10,9 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -295,36 +293,6 @@ var _ = Describe("A Pod that is pushed", func() {
 		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "example/debug"}}}
 		Expect(x.Host.API.SubResource("ephemeralcontainers").Update(ctx, pod)).To(Succeed())
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonEphemeralContainersNotRun, `"debugger"`, one, "pods/ephemeralcontainers", "kubectl xylem register "+one+" --member-kubeconfig FILE --with-debug")
-	}, SpecTimeout(storyTime))
-
-	It("reports that a resize has no effect, and does not show it as observed", func(ctx SpecContext) {
-		s := begin(ctx)
-		s.pod(ctx, "app", on(nodeOne), func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
-		})
-		pod := s.running(ctx, "app", nodeOne)
-		before := pod.Generation
-		// Report the resources as a kubelet would, because KWOK does not. The host allows a resize only then.
-		leaf, err := read[corev1.Pod](ctx, s, x.Member(one), "app")
-		Expect(err).NotTo(HaveOccurred())
-		was := leaf.DeepCopy()
-		leaf.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: leaf.Spec.Containers[0].Resources.Requests}
-		Expect(x.Member(one).API.Status().Patch(ctx, leaf, client.MergeFrom(was))).To(Succeed())
-		until[corev1.Pod](ctx, s, x.Host, "app", HaveField("Status.ContainerStatuses", ContainElement(HaveField("Resources", Not(BeNil())))))
-		resize := func(amount string) {
-			body := fmt.Sprintf(`{"spec":{"containers":[{"name":%q,"resources":{"requests":{"cpu":%q}}}]}}`, pod.Spec.Containers[0].Name, amount)
-			Expect(x.Host.API.SubResource("resize").Patch(ctx, s.newPod("app"), client.RawPatch(types.StrategicMergePatchType, []byte(body)))).To(Succeed())
-		}
-		resize("20m")
-		s.noted(ctx, "Pod", "app", v1alpha1.ReasonNotResized, one, "does not resize running Pods", "re-create the Pod")
-		is, err := read[corev1.Pod](ctx, s, x.Host, "app")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(is.Generation).To(BeNumerically(">", before))
-		Expect(is.Status.ObservedGeneration).To(BeNumerically("<=", before))
-
-		By("undoing the resize")
-		resize("10m")
-		until[corev1.Pod](ctx, s, x.Host, "app", WithTransform(func(p *corev1.Pod) bool { return p.Status.ObservedGeneration == p.Generation }, BeTrue()))
 	}, SpecTimeout(storyTime))
 
 	It("makes a Service that selects it report which networks must be connected", func(ctx SpecContext) {
