@@ -110,6 +110,9 @@ const (
 // status.nominatedNodeName before it binds a Pod (KEP-5278).
 const nominatedSince = "1.35.0"
 
+// declaredFeaturesSince is the first Kubernetes version whose Nodes declare features by default (KEP-5328).
+const declaredFeaturesSince = "1.36.0"
+
 // AddFlags adds the options to a flag set, with their defaults.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", "", "Namespace of the manager. Default: the namespace of its Pod, or "+v1alpha1.DefaultNamespace+".")
@@ -251,8 +254,13 @@ func (o *Options) SchedulerNominates(hostVersion string) bool {
 	case nominatedNever:
 		return false
 	}
+	return isAtLeast(hostVersion, nominatedSince)
+}
+
+// isAtLeast reports whether a host's version is known, and not earlier than another one.
+func isAtLeast(hostVersion, least string) bool {
 	v, err := version.ParseGeneric(strings.TrimPrefix(hostVersion, "v"))
-	return err == nil && v.AtLeast(version.MustParseGeneric(nominatedSince))
+	return err == nil && v.AtLeast(version.MustParseGeneric(least))
 }
 
 // isLoopbackAddress reports whether an address is reachable only from this machine or Pod.

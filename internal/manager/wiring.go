@@ -133,7 +133,7 @@ func (w *wiring) addHostControllers() error {
 	for name, c := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		virtualnode.Name: &virtualnode.Reconciler{
 			Client: w.client, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
-			Grace: w.options.NodeGrace, Recheck: w.options.RecheckInterval,
+			Grace: w.options.NodeGrace, Recheck: w.options.RecheckInterval, DeclaresFeatures: isAtLeast(w.host.version, declaredFeaturesSince),
 		},
 		virtualnode.DriverName:    &virtualnode.DriverReconciler{Client: w.client, Recorder: recorder},
 		hostclaim.Name:            &hostclaim.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Snapshots: w.snapshots, Clock: clock.RealClock{}},

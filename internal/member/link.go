@@ -131,6 +131,8 @@ type NodeSummary struct {
 	Capacity, Allocatable corev1.ResourceList
 	// Architecture and OperatingSystem are empty unless they are the same on all of these nodes.
 	Architecture, OperatingSystem string
+	// ResizeFeatures are the features for resizes of Pods that all of these nodes declare.
+	ResizeFeatures []string
 	// Nodes is the number of all nodes. Ready is the number of ready nodes, including cordoned and
 	// tainted ones.
 	Nodes, Ready int

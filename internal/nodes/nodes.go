@@ -17,6 +17,15 @@ func IsVirtual(node *corev1.Node) bool {
 		node.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
 }
 
+// resizeFeatures are the features that a Node must declare so that API servers accept resizes of a Pod's own resources, and
+// of init containers that are not sidecars (k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize).
+var resizeFeatures = []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"}
+
+// ResizeFeaturesOf returns those of a Node's declared features on which resizes of Pods depend.
+func ResizeFeaturesOf(node *corev1.Node) []string {
+	return slices.DeleteFunc(slices.Clone(resizeFeatures), func(name string) bool { return !slices.Contains(node.Status.DeclaredFeatures, name) })
+}
+
 // RepresentsCluster reports whether a Node is the virtual node of the member with the given cluster ID.
 func RepresentsCluster(node *corev1.Node, clusterID string) bool {
 	return IsVirtual(node) && clusterID != "" && node.Labels[v1alpha1.LabelClusterID] == clusterID

@@ -78,6 +78,8 @@ type Reconciler struct {
 	// whether the host's API server accepts a CSINode again. If the Node with that name is in the cache, the watch reports
 	// this sooner.
 	Recheck time.Duration
+	// DeclaresFeatures means that the host's Nodes declare features (Kubernetes 1.36 and later, by default).
+	DeclaresFeatures bool
 
 	host *guarded.HostWriter // writes CSINodes, which count for no member
 
@@ -153,7 +155,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) observeNode(ctx context.Context, name string) (observed, error) {
-	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, port: r.Port, grace: r.Grace, recheck: r.Recheck}
+	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, port: r.Port, grace: r.Grace, recheck: r.Recheck, declaresFeatures: r.DeclaresFeatures}
 	o.state, o.knownToFleet = r.Fleet.MemberState(name)
 
 	var err error

@@ -31,6 +31,8 @@ type observed struct {
 	now       metav1.Time
 	podIP     string
 	port      int32
+	// declaresFeatures reports whether the host has the Node's declared features.
+	declaresFeatures bool
 }
 
 // registrationLeaving reports whether the Node must be deleted when no Pods are bound to it.

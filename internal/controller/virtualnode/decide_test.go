@@ -323,6 +323,24 @@ func TestBackendsFollowTheRegistration(t *testing.T) {
 	}
 }
 
+// API servers before 1.36 drop declared features, so that the status would be written repeatedly.
+func TestDeclaredFeatures(t *testing.T) {
+	for _, declares := range []bool{true, false} {
+		o := seen(func(o *observed) {
+			o.declaresFeatures = declares
+			o.state.NodeSummary.ResizeFeatures = []string{"InPlacePodLevelResourcesVerticalScaling"}
+		})
+		node := newVirtualNode(o)
+		setNodeStatus(node, o)
+		if got := len(node.Status.DeclaredFeatures) > 0; got != declares {
+			t.Errorf("the Node declares %v, want features: %t", node.Status.DeclaredFeatures, declares)
+		}
+		if changed, _ := setNodeStatus(node, o); changed {
+			t.Error("the second result differs")
+		}
+	}
+}
+
 func TestCapacityIsOverriddenByResource(t *testing.T) {
 	o := seen(func(o *observed) {
 		o.registration.Spec.Node.Capacity = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}

@@ -271,6 +271,9 @@ func setNodeInfo(node *corev1.Node, o observed) {
 	}
 	if facts := o.state.NodeSummary; facts != nil {
 		info.Architecture, info.OperatingSystem = facts.Architecture, facts.OperatingSystem
+		if o.declaresFeatures {
+			node.Status.DeclaredFeatures = slices.Clone(facts.ResizeFeatures)
+		}
 	}
 	node.Status.DaemonEndpoints = corev1.NodeDaemonEndpoints{}
 	if o.podIP != "" {

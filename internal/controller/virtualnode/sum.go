@@ -20,6 +20,7 @@ func sumCapacity(list []corev1.Node, workloads []*member.Workload) member.NodeSu
 	capacity, free := corev1.ResourceList{}, corev1.ResourceList{}
 	architectures, osses := sets.New[string](), sets.New[string]()
 	var facts member.NodeSummary
+	features := map[string]int{}
 	for i := range list {
 		n := &list[i]
 		if nodes.IsReady(n) {
@@ -31,10 +32,15 @@ func sumCapacity(list []corev1.Node, workloads []*member.Workload) member.NodeSu
 		facts.Nodes++
 		architectures.Insert(n.Status.NodeInfo.Architecture)
 		osses.Insert(n.Status.NodeInfo.OperatingSystem)
+		for _, name := range nodes.ResizeFeaturesOf(n) {
+			features[name]++
+		}
 		addTo(capacity, n.Status.Capacity)
 		addTo(free, remainingOf(n.Status.Allocatable, requested[n.Name]))
 	}
 	facts.Architecture, facts.OperatingSystem = onlyValueOf(architectures), onlyValueOf(osses)
+	maps.DeleteFunc(features, func(_ string, declaring int) bool { return declaring < facts.Nodes })
+	facts.ResizeFeatures = slices.Sorted(maps.Keys(features))
 	facts.Capacity, facts.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}
 	for _, name := range reportedResources(capacity) {
 		total := capacity[name]

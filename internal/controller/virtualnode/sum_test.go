@@ -36,6 +36,10 @@ func leafNode(name string, change ...func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
+func declares(features ...string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Status.DeclaredFeatures = features }
+}
+
 func notReady(n *corev1.Node)      { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 func unschedulable(n *corev1.Node) { n.Spec.Unschedulable = true }
 func taintedWith(effect corev1.TaintEffect) func(*corev1.Node) {
@@ -101,6 +105,15 @@ func TestSumCapacity(t *testing.T) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
 			}),
 		), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "108"))},
+		"features that all nodes declare": {nodes: nodes(
+			leafNode("a", declares("GuaranteedQoSPodCPUResize", "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers")),
+			leafNode("b", declares("InPlacePodLevelResourcesVerticalScaling")),
+			leafNode("c", notReady)),
+			want: func() member.NodeSummary {
+				sum := sums(2, resources("8", "16Gi", "220"), resources("7600m", "14Gi", "220"))
+				sum.ResizeFeatures = []string{"InPlacePodLevelResourcesVerticalScaling"}
+				return sum
+			}()},
 		"nodes with different architectures": {nodes: nodes(leafNode("a"), leafNode("b", arm)),
 			want: member.NodeSummary{Nodes: 2, Ready: 2, OperatingSystem: "linux", Capacity: resources("8", "16Gi", "220"), Allocatable: resources("7600m", "14Gi", "220")}},
 		"a node with a resource that is not allocatable": {nodes: nodes(leafNode("a", func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourceMemory) })),

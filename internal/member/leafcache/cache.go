@@ -27,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
+	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/reduced"
 	"github.com/xylem-io/xylem/internal/timeline"
 )
@@ -317,7 +318,8 @@ func reduceNode(obj any) (any, error) {
 		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{
 			Capacity: mirror.ResourceAmounts(node.Status.Capacity), Allocatable: mirror.ResourceAmounts(node.Status.Allocatable), Conditions: ready,
-			NodeInfo: corev1.NodeSystemInfo{Architecture: validLabelValue(node.Status.NodeInfo.Architecture), OperatingSystem: validLabelValue(node.Status.NodeInfo.OperatingSystem)},
+			DeclaredFeatures: nodes.ResizeFeaturesOf(node),
+			NodeInfo:         corev1.NodeSystemInfo{Architecture: validLabelValue(node.Status.NodeInfo.Architecture), OperatingSystem: validLabelValue(node.Status.NodeInfo.OperatingSystem)},
 		},
 	}, nil
 }

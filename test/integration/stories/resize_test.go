@@ -221,6 +221,34 @@ var _ = Describe("A Pod that is resized", func() {
 		until[corev1.Pod](ctx, s, x.Host, "app", actuated("40m", "16Mi"))
 	}, SpecTimeout(storyTime))
 
+	It("gets new resources for itself, if all nodes of its member declare the feature", func(ctx SpecContext) {
+		if suite.Versioned() {
+			Skip("Nodes declare features from Kubernetes 1.36 on")
+		}
+		s := resizable(ctx, func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}}
+		})
+		resize := func(ctx context.Context) error {
+			return x.Host.API.SubResource("resize").Patch(ctx, s.newPod("app"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"cpu":"60m"}}}}`)))
+		}
+		Expect(resize(ctx)).To(MatchError(ContainSubstring("InPlacePodLevelResourcesVerticalScaling")))
+		declare := func(ctx SpecContext, features string) {
+			var nodes corev1.NodeList
+			Expect(x.Member(one).API.List(ctx, &nodes)).To(Succeed())
+			Expect(nodes.Items).NotTo(BeEmpty())
+			for i := range nodes.Items {
+				Expect(x.Member(one).API.Status().Patch(ctx, &nodes.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"status":{"declaredFeatures":`+features+`}}`)))).To(Succeed())
+			}
+		}
+		declare(ctx, `["InPlacePodLevelResourcesVerticalScaling"]`)
+		DeferCleanup(declare, "null")
+		until[corev1.Node](ctx, s, x.Host, nodeOne, HaveField("Status.DeclaredFeatures", ConsistOf("InPlacePodLevelResourcesVerticalScaling")))
+		Eventually(ctx, resize).Should(Succeed())
+		until[corev1.Pod](ctx, s, x.Member(one), "app", HaveField("Spec.Resources.Requests", HaveKeyWithValue(corev1.ResourceCPU, HaveField("String()", "60m"))))
+		until[corev1.Pod](ctx, s, x.Host, "app", actuated("10m", "16Mi"))
+		s.unwarned(ctx, x.Host, x.Member(one))
+	}, SpecTimeout(storyTime))
+
 	It("is resized after the manager starts again, and before its leaf exists", func(ctx SpecContext) {
 		s := resizable(ctx)
 		Expect(x.Manager.Stop()).To(Succeed())
