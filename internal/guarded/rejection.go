@@ -154,6 +154,24 @@ func (s statusReporter) Apply(ctx context.Context, applied runtime.ApplyConfigur
 	return err
 }
 
+// SubResource implements client.SubResourceClientConstructor.
+func (r *RejectionReporter) SubResource(name string) client.SubResourceClient {
+	return subresourceReporter{r.Client.SubResource(name), r, "the subresource " + name + " of "}
+}
+
+type subresourceReporter struct {
+	client.SubResourceClient
+	reporter *RejectionReporter
+	part     string
+}
+
+// Patch implements client.SubResourceWriter.
+func (s subresourceReporter) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	err := s.SubResourceClient.Patch(ctx, obj, patch, opts...)
+	s.reporter.observeResult(ctx, verbChange, s.part, (&client.SubResourcePatchOptions{}).ApplyOptions(opts).FieldManager, obj, err)
+	return err
+}
+
 // observeResult records a write's result, and reports a rejection that persists.
 func (r *RejectionReporter) observeResult(ctx context.Context, doing, part, owner string, obj client.Object, err error) {
 	kind := "object"

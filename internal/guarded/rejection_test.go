@@ -48,6 +48,17 @@ func (h *host) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 	return nil
 }
 
+func (h *host) SubResource(string) client.SubResourceClient { return hostSubresource{h: h} }
+
+type hostSubresource struct {
+	client.SubResourceClient
+	h *host
+}
+
+func (s hostSubresource) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	return s.h.err
+}
+
 type hostStatus struct {
 	client.SubResourceWriter
 	h *host
@@ -185,6 +196,10 @@ func TestReporterOfAMember(t *testing.T) {
 	named := metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "2"}
 	claim := stamp(&corev1.PersistentVolumeClaim{ObjectMeta: named})
 	pv := stamp(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-2"}})
+	pod := stamp(&corev1.Pod{ObjectMeta: named})
+	resize := func(ctx context.Context, r *RejectionReporter) error {
+		return r.SubResource("resize").Patch(ctx, pod, nil)
+	}
 	for name, test := range map[string]struct {
 		err   error
 		write func(context.Context, *RejectionReporter) error
@@ -195,6 +210,8 @@ func TestReporterOfAMember(t *testing.T) {
 		"a change that root_pvc reports itself": {denied, func(ctx context.Context, r *RejectionReporter) error { return r.Patch(ctx, claim, nil) }, nil},
 		"a new claim, which root_pvc reports":   {denied, func(ctx context.Context, r *RejectionReporter) error { return r.Create(ctx, claim) }, nil},
 		"a new claim, without a response":       {context.DeadlineExceeded, func(ctx context.Context, r *RejectionReporter) error { return r.Create(ctx, claim) }, []string{"does not respond", `claim "data": `}},
+		"a resize, which root_pod reports":      {denied, resize, nil},
+		"a resize, without a response":          {context.DeadlineExceeded, resize, []string{`does not respond when Xylem tries to change the subresource resize of Pod "data"`}},
 		"a foreign object": {denied, func(ctx context.Context, r *RejectionReporter) error {
 			return r.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: named})
 		}, nil},

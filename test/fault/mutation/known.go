@@ -7,6 +7,7 @@ const (
 	rootPVCReport  = "internal/controller/rootpvc/reporter.go"
 	rootPVCAct     = "internal/controller/rootpvc/act.go"
 	rootPodNext    = "internal/controller/rootpod/lifecycle/next.go"
+	rootPodResize  = "internal/controller/rootpod/resize.go"
 	rootPodAct     = "internal/controller/rootpod/act.go"
 	leafPVAct      = "internal/controller/leafpv/act.go"
 	volumeTable    = "internal/volume/lifecycle/volumes.go"

@@ -28,6 +28,17 @@ func reviewed() []Mutation {
 			Scenario: "pod-once", Fault: "stale-pods@cluster38/delete/pods/app#1", Caught: []string{"I6"},
 		},
 		{
+			Name: "records-resize-first", Class: "I6: a resize is recorded before it is made, so a restart in between loses it",
+			Edits: []Edit{{rootPodResize, "\terr := r.MemberWriter.ResizePod(ctx, actor, o.Leaf, resized)\n", `	recorded := podspec.RecordResize(o.Root, o.Leaf)
+	if err := r.MemberWriter.PatchStamped(ctx, actor, o.Leaf, recorded); err != nil {
+		return err
+	}
+	resized, _ = podspec.ResizePod(recorded, d.Drift)
+	err := r.MemberWriter.ResizePod(ctx, actor, recorded, resized)
+`}},
+			Scenario: "resize", Fault: "kill-after@cluster38/patch/pods/app#1", Caught: []string{"I6"},
+		},
+		{
 			Name: "leaves-unfinished", Class: "I6: after a member is restored, the leaf Pod of a root Pod that has ended runs again, and nothing stops it",
 			Edits:    []Edit{{rootPodNext, "\treturn RemoveLeaf{Why: \"the Pod has ended with phase \" + string(o.Root.Status.Phase)}\n", "	return nil\n"}},
 			Scenario: "pod-ends", Fault: "restore-member@host/patch/pods.status/app#1", Caught: []string{"I6"},

@@ -131,12 +131,15 @@ var _ = Describe("Xylem", func() {
 		s := begin(ctx)
 		Expect(x.Host.API.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}})).To(Succeed())
 		s.claim(ctx, "data")
-		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) {
+		s.pod(ctx, "app", using("data"), on(nodeOne), sized("10m", "16Mi"), func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "settings", VolumeSource: corev1.VolumeSource{
 				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}},
 			}})
 		})
 		s.running(ctx, "app", nodeOne)
+		until[corev1.Pod](ctx, s, x.Host, "app", actuated("10m", "16Mi"))
+		s.resize(ctx, x.Host, "app", "containers", "main", "20m", "32Mi")
+		until[corev1.Pod](ctx, s, x.Host, "app", actuated("20m", "32Mi"))
 		s.grow(ctx, "data", "2Gi")
 		volume := s.bound(ctx, "data").Spec.VolumeName
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Capacity",

@@ -116,6 +116,7 @@ var _ = Describe("A Pod that is resized", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for _, size := range [][2]string{{"20m", "32Mi"}, {"5m", "8Mi"}} {
 			By("resizing it to " + size[0])
+			books := opened(ctx)
 			s.resize(ctx, x.Host, "app", "containers", "main", size[0], size[1])
 			shown := until[corev1.Pod](ctx, s, x.Host, "app", And(actuated(size[0], size[1]), withoutResizeCondition()))
 			Expect(shown.Status.ContainerStatuses[0].RestartCount).To(BeZero())
@@ -124,6 +125,11 @@ var _ = Describe("A Pod that is resized", func() {
 			Expect(is.UID).To(Equal(leaf.UID))
 			Expect(is).To(requests(size[0], size[1]))
 			Expect(is.Spec.InitContainers).To(Equal(leaf.Spec.InitContainers))
+			if spent := books.spent(ctx, s, x.Member(one)); !harness.Restarted(spent) {
+				Expect(spent).To(HaveKeyWithValue("member patch pods/resize", 1), "%v", spent)
+				Expect(spent["member patch pods"]).To(BeNumerically("<=", 2), "the record, again if the kubelet was faster: %v", spent)
+				Expect(spent["host patch pods/status"]).To(BeNumerically("<=", 2), "%v", spent)
+			}
 		}
 		By("resizing its sidecar")
 		s.resize(ctx, x.Host, "app", "initContainers", "sidecar", "30m", "16Mi")
@@ -244,7 +250,7 @@ var _ = Describe("A Pod that is resized", func() {
 		DeferCleanup(declare, "null")
 		until[corev1.Node](ctx, s, x.Host, nodeOne, HaveField("Status.DeclaredFeatures", ConsistOf("InPlacePodLevelResourcesVerticalScaling")))
 		Eventually(ctx, resize).Should(Succeed())
-		until[corev1.Pod](ctx, s, x.Member(one), "app", HaveField("Spec.Resources.Requests", HaveKeyWithValue(corev1.ResourceCPU, HaveField("String()", "60m"))))
+		until[corev1.Pod](ctx, s, x.Member(one), "app", WithTransform(func(p *corev1.Pod) string { return p.Spec.Resources.Requests.Cpu().String() }, Equal("60m")))
 		until[corev1.Pod](ctx, s, x.Host, "app", actuated("10m", "16Mi"))
 		s.unwarned(ctx, x.Host, x.Member(one))
 	}, SpecTimeout(storyTime))
