@@ -156,7 +156,7 @@ var _ = Describe("A Pod that is resized", func() {
 			shown := until[corev1.Pod](ctx, s, x.Host, "app", pendingResize(reason))
 			Expect(describeRequirements(*shown.Status.ContainerStatuses[0].Resources)).To(Equal(describeRequirements(amounts("10m", "16Mi"))))
 			Expect(shown.Status.ObservedGeneration).To(Equal(shown.Generation))
-			s.why(ctx, "Pod", "app", reason, "runs, but was not resized", toDo)
+			s.why(ctx, "Pod", "app", reason, "runs, but has a problem", toDo)
 			s.resize(ctx, x.Host, "app", "containers", "main", "10m", "16Mi")
 		}
 		By("shrinking it, which takes the member a while: the host counts its earlier resources")
@@ -183,7 +183,7 @@ var _ = Describe("A Pod that is resized", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(is.Status.ObservedGeneration).To(BeNumerically("<", is.Generation))
 		Expect(is).To(isTrue(v1alpha1.PodPushed))
-		s.why(ctx, "Pod", "app", v1alpha1.ReasonNotResized, "runs, but was not resized", "ask the member's admin")
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonNotResized, "runs, but has a problem", "ask the member's admin")
 
 		By("checking that another change reaches the leaf")
 		patch(ctx, x.Host, is, `{"metadata":{"labels":{"tier":"front"}}}`)
