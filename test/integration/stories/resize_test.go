@@ -232,7 +232,8 @@ var _ = Describe("A Pod that is resized", func() {
 			Skip("Nodes declare features from Kubernetes 1.36 on")
 		}
 		s := resizable(ctx, func(p *corev1.Pod) {
-			p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}}
+			whole := amounts("50m", "64Mi")
+			p.Spec.Resources = &whole
 		})
 		resize := func(ctx context.Context) error {
 			return x.Host.API.SubResource("resize").Patch(ctx, s.newPod("app"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"cpu":"60m"}}}}`)))
