@@ -110,8 +110,9 @@ const (
 // status.nominatedNodeName before it binds a Pod (KEP-5278).
 const nominatedSince = "1.35.0"
 
-// declaredFeaturesSince is the first Kubernetes version whose Nodes declare features by default (KEP-5328).
-const declaredFeaturesSince = "1.36.0"
+// podResizeSince is the first Kubernetes version that resizes the resources of a Pod itself, by default, on Nodes that
+// declare this feature (KEP-5419, KEP-5328).
+const podResizeSince = "1.36.0"
 
 // AddFlags adds the options to a flag set, with their defaults.
 func (o *Options) AddFlags(flags *flag.FlagSet) {

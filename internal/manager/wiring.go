@@ -113,7 +113,7 @@ func (w *wiring) addHostControllers() error {
 	registrations := &clusterregistration.Reconciler{
 		Client: w.client, Live: w.live, Router: w.router, Recorder: w.newEventRecorder(), Records: w.records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Orphans: w.orphans, Stuck: w.stuck, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
-		HostCABundle: caBundle,
+		HostCABundle: caBundle, HostShowsPodResources: isAtLeast(w.host.version, podResizeSince),
 		ReportPlaced: rootpvc.SetPlacedOfLeaving,
 	}
 	fleet := w.newFleet(registrations.AdmitMember)
@@ -133,7 +133,7 @@ func (w *wiring) addHostControllers() error {
 	for name, c := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		virtualnode.Name: &virtualnode.Reconciler{
 			Client: w.client, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
-			Grace: w.options.NodeGrace, Recheck: w.options.RecheckInterval, DeclaresFeatures: isAtLeast(w.host.version, declaredFeaturesSince),
+			Grace: w.options.NodeGrace, Recheck: w.options.RecheckInterval, DeclaresFeatures: isAtLeast(w.host.version, podResizeSince),
 		},
 		virtualnode.DriverName:    &virtualnode.DriverReconciler{Client: w.client, Recorder: recorder},
 		hostclaim.Name:            &hostclaim.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Snapshots: w.snapshots, Clock: clock.RealClock{}},

@@ -25,6 +25,9 @@ type Member struct {
 	// LoosenPodSecurity reports whether the member's admin allows host Pod Security labels that are
 	// weaker than the member's default.
 	LoosenPodSecurity bool
+	// HostShowsPodResources means that the status of a host's Pod has the resources of the Pod itself
+	// (Kubernetes 1.36 and later, by default).
+	HostShowsPodResources bool
 	// Leaving means that the registration is being deleted. A link of a leaving member creates no
 	// leaf Pods.
 	Leaving bool

@@ -67,6 +67,8 @@ type Reconciler struct {
 	HostID, Namespace string
 	// HostCABundle contains the certificates with which the manager verifies the host's API server.
 	HostCABundle []byte
+	// HostShowsPodResources is that of mirror.Member.
+	HostShowsPodResources bool
 
 	endedLinks sync.Map // see deregistration.Deregisterer
 }

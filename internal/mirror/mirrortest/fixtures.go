@@ -16,10 +16,11 @@ const HostID = "host-id"
 
 // Member is the member in most tests.
 var Member = mirror.Member{
-	Registration: "cluster38",
-	ClusterID:    "member-id",
-	NodeName:     "kosmos-cluster38",
-	HostID:       HostID,
+	HostShowsPodResources: true,
+	Registration:          "cluster38",
+	ClusterID:             "member-id",
+	NodeName:              "kosmos-cluster38",
+	HostID:                HostID,
 }
 
 // MemberWithCIDRs is Member with podCIDRs.

@@ -48,30 +48,46 @@ func shortenStatus(status *corev1.PodStatus) {
 	}
 }
 
+// reportedResources are the resources of a container, or of a Pod, in a status.
+type reportedResources struct {
+	Allocated corev1.ResourceList
+	Actual    *corev1.ResourceRequirements
+}
+
 // capContainerStatus limits a container's resources to what the tenant requested, and drops volume mounts that the
-// root does not have. While the member shrinks a container, the host counts its earlier resources, as on its own
-// nodes: those that the root's status shows, which were within the earlier requests and limits.
+// root does not have.
 func capContainerStatus(status *corev1.ContainerStatus, root corev1.Container, shown corev1.ContainerStatus) {
-	requests := largerAmounts(root.Resources.Requests, shown.AllocatedResources)
-	if shown.Resources != nil {
-		requests = largerAmounts(requests, shown.Resources.Requests)
-	}
-	status.AllocatedResources = mirror.CapToRequested(status.AllocatedResources, requests)
-	if status.Resources != nil {
-		limits := root.Resources.Limits
-		if shown.Resources != nil {
-			limits = largerAmounts(limits, shown.Resources.Limits)
-		}
-		status.Resources = &corev1.ResourceRequirements{
-			Requests: mirror.CapToRequested(status.Resources.Requests, requests),
-			Limits:   mirror.CapToRequested(status.Resources.Limits, limits),
-		}
-	}
+	capped := reportedResources{status.AllocatedResources, status.Resources}.capTo(root.Resources, reportedResources{shown.AllocatedResources, shown.Resources})
+	status.AllocatedResources, status.Resources = capped.Allocated, capped.Actual
 	status.VolumeMounts = slices.DeleteFunc(status.VolumeMounts, func(mount corev1.VolumeMountStatus) bool {
 		return !slices.ContainsFunc(root.VolumeMounts, func(has corev1.VolumeMount) bool {
 			return has.Name == mount.Name && has.MountPath == mount.MountPath
 		})
 	})
+}
+
+// capTo limits resources that a member reports to what the root requests. While the member shrinks a container or
+// Pod, the host counts the earlier resources, as on its own nodes: those that the root's status shows, which were
+// within the earlier requests and limits.
+func (r reportedResources) capTo(asked corev1.ResourceRequirements, shown reportedResources) reportedResources {
+	requests, limits := largerAmounts(asked.Requests, shown.Allocated), asked.Limits
+	if shown.Actual != nil {
+		requests, limits = largerAmounts(requests, shown.Actual.Requests), largerAmounts(limits, shown.Actual.Limits)
+	}
+	r.Allocated = mirror.CapToRequested(r.Allocated, requests)
+	if r.Actual != nil {
+		r.Actual = &corev1.ResourceRequirements{Requests: mirror.CapToRequested(r.Actual.Requests, requests), Limits: mirror.CapToRequested(r.Actual.Limits, limits)}
+	}
+	return r
+}
+
+// mirroredPodResources returns the resources of the Pod itself, if the root has any and the host can show them.
+func mirroredPodResources(root, leaf *corev1.Pod, m mirror.Member) reportedResources {
+	if !m.HostShowsPodResources || root.Spec.Resources == nil {
+		return reportedResources{}
+	}
+	return reportedResources{leaf.Status.AllocatedResources, leaf.Status.Resources}.
+		capTo(*root.Spec.Resources, reportedResources{root.Status.AllocatedResources, root.Status.Resources})
 }
 
 // largerAmounts returns requested, with the larger amounts that the root's status shows of the same resources.

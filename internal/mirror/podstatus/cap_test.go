@@ -89,6 +89,46 @@ func TestShrinkingResources(t *testing.T) {
 	}
 }
 
+// The host counts the resources of the Pod itself like those of containers.
+func TestResourcesOfPodItself(t *testing.T) {
+	of := func(cpu string) *corev1.ResourceRequirements {
+		return &corev1.ResourceRequirements{Requests: mirrortest.ResourceAmounts("cpu", cpu)}
+	}
+	for name, tc := range map[string]struct {
+		spec, shown, reported, want *corev1.ResourceRequirements
+		earlierHost                 bool
+	}{
+		"as requested":                          {spec: of("2"), reported: of("2"), want: of("2")},
+		"the member has not resized it":         {spec: of("2"), shown: of("1"), reported: of("1"), want: of("1")},
+		"the member shrinks it":                 {spec: of("2"), shown: of("4"), reported: of("4"), want: of("4")},
+		"the member reports too much":           {spec: of("2"), shown: of("2"), reported: of("4"), want: of("2")},
+		"the root has no resources of its own":  {reported: of("4")},
+		"the host's Pods do not have the field": {spec: of("2"), reported: of("2"), earlierHost: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mirrortest.Member
+			m.HostShowsPodResources = !tc.earlierHost
+			root, leaf := mirrortest.NewRootPod(corev1.PodSpec{Resources: tc.spec}), &corev1.Pod{}
+			for pod, has := range map[*corev1.Pod]*corev1.ResourceRequirements{root: tc.shown, leaf: tc.reported} {
+				if has != nil {
+					pod.Status.Resources, pod.Status.AllocatedResources = has, has.Requests
+				}
+			}
+			got := TranslatePodStatus(root, leaf, m)
+			if diff := cmp.Diff(tc.want, got.Resources); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if tc.want != nil && !got.AllocatedResources.Cpu().Equal(*tc.want.Requests.Cpu()) || tc.want == nil && got.AllocatedResources != nil {
+				t.Errorf("allocated: %v", got.AllocatedResources)
+			}
+			root.Status = got
+			if !IsPodStatusCurrent(root, TranslatePodStatus(root, leaf, m)) {
+				t.Error("the second result differs, so Xylem would write the status repeatedly")
+			}
+		})
+	}
+}
+
 // Mounts that the root lacks belong to the member, or a hostile member invented them to fill the
 // host's etcd.
 func TestVolumeMountsAreTheRoots(t *testing.T) {

@@ -44,6 +44,8 @@ func TranslatePodStatus(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatu
 	want.InitContainerStatuses = mirroredContainerStatuses(root.Spec.InitContainers, root.Status.InitContainerStatuses, want.InitContainerStatuses)
 	want.ContainerStatuses = mirroredContainerStatuses(root.Spec.Containers, root.Status.ContainerStatuses, want.ContainerStatuses)
 	want.EphemeralContainerStatuses = mirroredContainerStatuses(podspec.EphemeralAsContainers(root.Spec.EphemeralContainers), nil, want.EphemeralContainerStatuses)
+	whole := mirroredPodResources(root, leaf, m)
+	want.AllocatedResources, want.Resources = whole.Allocated, whole.Actual
 	want.ObservedGeneration = observedGeneration(root, leaf, m)
 	want.Conditions = mirroredConditions(root, leaf, want.ObservedGeneration)
 	mirror.MemberValue(&want)

@@ -228,6 +228,22 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		a.told(ctx, scratch, v1alpha1.ReasonPodUnsupported, "spec.volumes[tmp].emptyDir.sizeLimit")
 		a.told(ctx, cpu, v1alpha1.ReasonPodUnsupported, "spec.containers[", "limits[cpu]")
 		a.told(ctx, data, v1alpha1.ReasonQuantityOutOfRange, "spec.resources.requests[storage]")
+		By("resizing a running Pod")
+		Expect(a.api.Create(ctx, a.pod("resized", nodeOne, nil, func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m")}
+			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
+		}))).To(Succeed())
+		a.running(ctx, "resized")
+		resized := must[corev1.Pod](ctx, x.Host, a.namespace, "resized")
+		Eventually(ctx, func(ctx context.Context) error {
+			return x.Host.API.SubResource("resize").Patch(ctx, resized, client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
+				`{"spec":{"containers":[{"name":%q,"resources":{"limits":{"cpu":"1e102"}}}]}}`, resized.Spec.Containers[0].Name)))
+		}).Should(Succeed())
+		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
+			var list corev1.EventList
+			err := x.Host.API.List(ctx, &list, client.InNamespace(a.namespace))
+			return list.Items, err
+		}).Should(ContainElement(And(HaveField("Reason", v1alpha1.ReasonNotResized), HaveField("Message", ContainSubstring("the quantity is out of range")))))
 		a.runs(ctx, "connected", nodeOne)
 		hasNoLeaf(ctx, a, "data")
 	}, SpecTimeout(attackTime))

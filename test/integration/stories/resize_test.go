@@ -252,7 +252,9 @@ var _ = Describe("A Pod that is resized", func() {
 		until[corev1.Node](ctx, s, x.Host, nodeOne, HaveField("Status.DeclaredFeatures", ConsistOf("InPlacePodLevelResourcesVerticalScaling")))
 		Eventually(ctx, resize).Should(Succeed())
 		until[corev1.Pod](ctx, s, x.Member(one), "app", WithTransform(func(p *corev1.Pod) string { return p.Spec.Resources.Requests.Cpu().String() }, Equal("60m")))
-		until[corev1.Pod](ctx, s, x.Host, "app", actuated("10m", "16Mi"))
+		until[corev1.Pod](ctx, s, x.Host, "app", And(actuated("10m", "16Mi"), WithTransform(func(p *corev1.Pod) string {
+			return p.Status.AllocatedResources.Cpu().String()
+		}, Equal("60m"))))
 		s.unwarned(ctx, x.Host, x.Member(one))
 	}, SpecTimeout(storyTime))
 
