@@ -64,14 +64,14 @@ func (w *World) hasCPU(ctx context.Context, cpu string) error {
 			return err
 		}
 		if has := pod.Spec.Containers[0].Resources.Requests.Cpu().String(); has != cpu {
-			return fmt.Errorf("Pod %s requests %s of CPU in %s, want %s", app, has, c.Name(), cpu)
+			return fmt.Errorf("in %s, Pod %s requests %s of CPU, want %s", c.Name(), app, has, cpu)
 		}
 		statuses := pod.Status.ContainerStatuses
 		if len(statuses) != 1 || statuses[0].Resources == nil || statuses[0].Resources.Requests.Cpu().String() != cpu || pod.Status.ObservedGeneration != pod.Generation {
-			return fmt.Errorf("Pod %s does not show %s of CPU in %s: %+v", app, cpu, c.Name(), pod.Status)
+			return fmt.Errorf("in %s, Pod %s does not show %s of CPU: %+v", c.Name(), app, cpu, pod.Status)
 		}
 		if leaf := w.Noted("leaf"); c != w.Host && leaf != "" && leaf != string(pod.UID) {
-			return fmt.Errorf("Pod %s was replaced in %s", app, c.Name())
+			return fmt.Errorf("in %s, Pod %s was replaced", c.Name(), app)
 		}
 	}
 	return w.upAndBound(ctx)
