@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,22 @@ func leafPod(namespace string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
+// memberAccountMay allows the account of someHost to "use" an object of a kind that exists only for this permission.
+func memberAccountMay(ctx context.Context, memberAdmin client.Client, resource, name string) {
+	GinkgoHelper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: unique(resource)}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"xylem.io"}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: []string{"use"},
+	}}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: memberAccount + "-host-" + someHost}},
+	}
+	for _, o := range []client.Object{role, binding} {
+		Expect(memberAdmin.Create(ctx, o)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, o)).To(Succeed()) }, NodeTimeout(settle))
+	}
+}
+
 var _ = Describe("The policies of a member", Ordered, func() {
 	var (
 		memberAdmin, account, other client.Client
@@ -129,7 +146,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 	}, NodeTimeout(2*settle))
 
 	It("have valid expressions", func(ctx SpecContext) {
-		for _, name := range []string{"xylem-account", "xylem-streams", "xylem-pods", "xylem-stamps"} {
+		for _, name := range []string{"xylem-account", "xylem-streams", "xylem-pods", "xylem-priorities", "xylem-stamps"} {
 			Eventually(ctx, func(g Gomega) {
 				var policy admissionv1.ValidatingAdmissionPolicy
 				g.Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: name}, &policy)).To(Succeed())
@@ -153,6 +170,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				Param("command", "true").Param("stdout", "true").Do(ctx).Error()
 		}
 		hosts := memberAccount + "-host-"
+		Eventually(ctx, func() error { return connect(memberAccount, foreign, "exec") }).Should(Satisfy(apierrors.IsForbidden))
 		for _, subresource := range []string{"exec", "attach", "portforward"} {
 			for _, user := range []string{memberAccount, hosts + someHost} {
 				for _, namespace := range []string{made, handed} {
@@ -305,23 +323,41 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, false),
 	)
 
+	It("allow the account only the PriorityClasses that the member's admin grants, and the default class", func(ctx SpecContext) {
+		class := func(prefix string, standard bool) string {
+			c := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: unique(prefix)}, Value: 1000, GlobalDefault: standard}
+			Expect(memberAdmin.Create(ctx, c)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, c)).To(Succeed()) }, NodeTimeout(settle))
+			return c.Name
+		}
+		granted, ungranted, standard := class("granted", false), class("ungranted", false), class("standard", true)
+		memberAccountMay(ctx, memberAdmin, "priorityclasses", granted)
+		create := func(class string) error {
+			p := leafPod(made, func(p *corev1.Pod) { p.Spec.PriorityClassName = class })
+			stamped(p)
+			return ours.Create(ctx, p, client.DryRunAll)
+		}
+		for name, allowed := range map[string]bool{granted: true, ungranted: false, standard: true, "": true} {
+			if allowed {
+				Eventually(ctx, func() error { return create(name) }).Should(Succeed(), name)
+				continue
+			}
+			Eventually(ctx, func() error { return create(name) }).Should(MatchError(And(
+				ContainSubstring("xylem-priorities"), ContainSubstring(`may not use PriorityClass "`+name), ContainSubstring("priorityclasses.xylem.io"))))
+		}
+		Expect(create("absent")).To(MatchError(ContainSubstring("no PriorityClass with name absent was found")))
+		Expect(create("system-node-critical")).To(MatchError(ContainSubstring("Xylem")))
+		p := leafPod(foreign, func(p *corev1.Pod) { p.Spec.PriorityClassName = ungranted })
+		Expect(other.Create(ctx, p, client.DryRunAll)).To(Succeed(), "another user's Pod")
+	}, SpecTimeout(settle))
+
 	It("allow the account to loosen Pod Security only if the member's admin allows it", func(ctx SpecContext) {
 		loose := newNamespaceOf("new", "privileged")
 		stamped(loose)
 		p := leafPod(handed, func(p *corev1.Pod) { p.Spec.HostNetwork = true })
 		stamped(p)
 		Expect(ours.Create(ctx, loose.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("podsecurity.xylem.io")))
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "loose"}, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"xylem.io"}, Resources: []string{"podsecurity"}, ResourceNames: []string{"privileged"}, Verbs: []string{"use"},
-		}}}
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: memberAccount + "-host-" + someHost}},
-		}
-		for _, o := range []client.Object{role, binding} {
-			Expect(memberAdmin.Create(ctx, o)).To(Succeed())
-			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, o)).To(Succeed()) }, NodeTimeout(settle))
-		}
+		memberAccountMay(ctx, memberAdmin, "podsecurity", "privileged")
 		for _, o := range []client.Object{loose, p} {
 			Eventually(ctx, func(ctx context.Context) error {
 				return ours.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
