@@ -38,7 +38,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
-	"github.com/xylem-io/xylem/internal/controller/sharedpv"
 	"github.com/xylem-io/xylem/internal/controller/source"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
@@ -186,7 +185,7 @@ func (w *wiring) addMemberControllers(_ context.Context, link *member.Link) erro
 			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, SchedulerNominates: w.options.SchedulerNominates(w.host.version), Exhausted: sizes})
 		},
 		func(link *member.Link) error { return rootpv.Setup(link, volumes, w.records) },
-		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },
+		func(link *member.Link) error { return rootpv.SetupShared(link, sharer) },
 		func(link *member.Link) error {
 			return rootsnapshot.Setup(link, w.records)
 		},
