@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/hostservice"
 	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
+	"github.com/xylem-io/xylem/internal/controller/leafbudget"
 	"github.com/xylem-io/xylem/internal/controller/leafevent"
 	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
 	"github.com/xylem-io/xylem/internal/controller/leafpod"
@@ -193,6 +194,7 @@ func (w *wiring) addMemberControllers(_ context.Context, link *member.Link) erro
 			return leafsnapshot.Setup(link, leafsnapshot.Options{Orphans: w.orphans, SilentAfter: w.options.SilentAfter})
 		},
 		leafpod.SetupWithLink,
+		leafbudget.Setup,
 		func(link *member.Link) error { return leafpvc.SetupWithLink(link, leafpvc.Options{Latency: w.latency}) },
 		func(link *member.Link) error {
 			return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: w.mirrorTracker})
