@@ -34,8 +34,8 @@ func routedKinds() []client.Object {
 		&storagev1.StorageClass{},
 		&corev1.Namespace{},
 		&corev1.Node{},
-		&storagev1.CSIStorageCapacity{},
 		&policyv1.PodDisruptionBudget{},
+		&storagev1.CSIStorageCapacity{},
 	}
 }
 

@@ -56,7 +56,7 @@ func Setup(link *member.Link) error {
 type countedPart struct {
 	uid                         types.UID
 	healthy, deleting, finished bool
-	openGate                    bool
+	awaitsHostReadiness         bool
 }
 
 // countedPartChanged is ConcernsFunc for root and leaf Pods.
@@ -190,7 +190,7 @@ func (r *reconciler) observeLeafPod(ctx context.Context, o *observed, leaf *core
 	}
 	root, err := index.FindObject[corev1.Pod](ctx, r.Host, origin.Root)
 	if root != nil && root.UID == origin.UID && hasOpenReadinessGate(root) {
-		o.readyWithOpenGates++
+		o.readyOnlyInMember++
 	}
 	return err
 }

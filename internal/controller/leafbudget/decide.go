@@ -35,8 +35,8 @@ type observed struct {
 type healthyCounts struct {
 	// healthyElsewhere is the number of the host budget's Pods that are healthy outside the member.
 	healthyElsewhere int32
-	// readyWithOpenGates is the number of Ready leaf Pods whose roots have unsatisfied readiness gates.
-	readyWithOpenGates int32
+	// readyOnlyInMember is the number of Ready leaf Pods whose roots have unsatisfied readiness gates.
+	readyOnlyInMember int32
 }
 
 type decision interface{ isDecision() }
@@ -98,7 +98,7 @@ func requiredHealthy(host *policyv1.PodDisruptionBudget, counts healthyCounts) i
 	if !hostCountsDisruptions(host) {
 		return allowNoEvictions
 	}
-	return max(0, host.Status.DesiredHealthy-counts.healthyElsewhere) + counts.readyWithOpenGates
+	return max(0, host.Status.DesiredHealthy-counts.healthyElsewhere) + counts.readyOnlyInMember
 }
 
 // hostCountsDisruptions reports whether the status of a host budget says how many disruptions are allowed. If not, the
@@ -142,8 +142,8 @@ func isHealthyPod(pod *corev1.Pod) bool {
 
 // hasOpenReadinessGate reports whether a Pod has a readiness gate that is not satisfied.
 func hasOpenReadinessGate(pod *corev1.Pod) bool {
-	for _, gate := range pod.Spec.ReadinessGates {
-		if c := podstatus.FindPodCondition(pod.Status.Conditions, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
+	for _, required := range pod.Spec.ReadinessGates {
+		if c := podstatus.FindPodCondition(pod.Status.Conditions, required.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
 			return true
 		}
 	}

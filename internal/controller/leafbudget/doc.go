@@ -5,11 +5,11 @@
 // count the leaf Pods themselves, so Xylem must not count them a second time: a count in Xylem's cache is always
 // older than an eviction. Therefore, minAvailable does not depend on the health of the member's own Pods:
 //
-//	minAvailable = max(0, desired - elsewhere) + gated
+//	minAvailable = max(0, desired - elsewhere) + unready
 //
 // desired is the status.desiredHealthy of the host's budget. Evictions never change it. elsewhere is the number of
-// the budget's Pods that are healthy outside this member. gated is the number of leaf Pods that the member counts as
-// healthy, but the host does not, because their readiness gates are in the host. If all Pods of a budget are in one
+// the budget's Pods that are healthy outside this member. unready is the number of leaf Pods that the member counts
+// as healthy, but the host does not, because their readiness gates are in the host. If all Pods of a budget are in one
 // member, minAvailable is desired, and the host's budget holds at every moment.
 //
 // If the Pods are in several clusters, one cluster observes evictions in another only after they happened.

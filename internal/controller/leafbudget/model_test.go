@@ -63,7 +63,7 @@ func requiredByController(w world, place int) int8 {
 			}
 		}
 	}
-	return int8(requiredHealthy(host, counts)) //nolint:gosec // small
+	return int8(requiredHealthy(host, counts))
 }
 
 // next returns the states after each possible step.

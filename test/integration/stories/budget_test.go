@@ -168,13 +168,13 @@ var _ = Describe("A PodDisruptionBudget for Pods in members", func() {
 
 		By("evicting a Pod in one member")
 		Expect(evict(ctx, s, first, "a")).To(Succeed())
-		since := time.Now() //nolint:forbidigo // measures
+		since := time.Now()
 		Eventually(ctx, func(g Gomega) {
 			leaf, err := read[policyv1.PodDisruptionBudget](ctx, s, second, "db")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(leaf.Spec.MinAvailable.IntVal).To(BeEquivalentTo(2))
 		}).WithPolling(2 * time.Millisecond).Should(Succeed())
-		AddReportEntry("the other member's budget followed after " + time.Since(since).Round(time.Millisecond).String()) //nolint:forbidigo // measures
+		AddReportEntry("the other member's budget followed after " + time.Since(since).Round(time.Millisecond).String())
 		for _, name := range []string{"b", "c"} {
 			Expect(evict(ctx, s, second, name)).To(Satisfy(apierrors.IsTooManyRequests))
 		}
