@@ -16,8 +16,8 @@
 // In between, each cluster may use the whole allowance. To keep this time short, leaf_pod sets Ready to False
 // as soon as a leaf is being deleted, which changes the host budget's status, of which each member gets the events.
 // elsewhere comes from a live list of the Pods, because the host's cache lacks the Pods on its own nodes. The list is
-// needed only if the host counts more healthy Pods than run in the member: otherwise, elsewhere is 0 at most
-// briefly too low, which allows fewer evictions.
+// needed only if the host counts more healthy Pods than run in the member. Otherwise, elsewhere is 0. If a cache lags, this
+// is briefly too low, which allows fewer evictions.
 //
 // While the host's API server would allow no evictions because the budget's status is outdated or invalid, the leaf
 // budget does not allow any either.
