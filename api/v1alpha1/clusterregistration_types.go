@@ -57,6 +57,11 @@ type ClusterRegistrationSpec struct {
 	// +optional
 	APIServer *APIServerSpec `json:"apiServer,omitempty"`
 
+	// pods defines how Pods of the host run in the member.
+	// +optional
+	// +kubebuilder:default={}
+	Pods PodsSpec `json:"pods,omitempty"`
+
 	// deregistration defines what happens to the claims and volumes in the member when this
 	// registration is deleted: Retain keeps them, Drain waits until the last claim is
 	// deleted. Neither destroys a volume that a claim uses.
@@ -112,6 +117,19 @@ type NamespacesSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a label key must have the form [prefix/]name, where the name has no more than 63 characters (letters, digits, '-', '_', '.'), and begins and ends with a letter or digit"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="a label value must have no more than 63 characters"
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+}
+
+// PodsSpec defines how Pods of the host run in a member.
+type PodsSpec struct {
+	// priorityClasses maps host PriorityClass names to member PriorityClass names. The member's admin
+	// must grant each of the member's classes by name. A Pod whose class is not listed gets the member's
+	// default priority. A changed mapping applies to Pods that are pushed later.
+	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="self.all(c, !c.member.startsWith('system-'))",message="the member's PriorityClass must not begin with system-, because Pods of the host must not preempt the member's own system workloads"
+	// +listType=map
+	// +listMapKey=host
+	PriorityClasses []ClassMapping `json:"priorityClasses,omitempty"`
 }
 
 // DefaultDeniedNamespaces are the namespace patterns that a member rejects by default.

@@ -444,12 +444,16 @@ const (
 	// ReasonLeafVanished: the Pod's leaf was deleted in the member. Xylem never silently runs the
 	// Pod again. To do: nothing. The Pod's owner creates another Pod.
 	ReasonLeafVanished = "LeafPodVanished"
+	// ReasonBudgetNotEnforced: a drain of nodes in a member does not respect a PodDisruptionBudget of the host. Reported
+	// on the budget, or, if the member lets Xylem create no budgets, in the registration's condition Synced. To do:
+	// follow the message.
+	ReasonBudgetNotEnforced = "BudgetNotEnforced"
 	// ReasonPodIPHidden: the member reports a Pod IP that the host does not show, because the
 	// address is outside the registration's spec.node.podCIDRs or is special, such as a link-local
 	// address. To do: if the address is correct, add its range to spec.node.podCIDRs of the
 	// registration.
 	ReasonPodIPHidden = "PodIPHidden"
-	// ReasonLeafEvicted: the member evicted the Pod. The message quotes the member. To do: nothing.
+	// ReasonLeafEvicted: the member evicted the Pod, or is about to. The message quotes the member. To do: nothing.
 	// The Pod's owner creates another Pod.
 	ReasonLeafEvicted = "LeafPodEvicted"
 	// ReasonTerminated: the Pod was deleted. To do: nothing.

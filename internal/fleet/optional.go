@@ -68,6 +68,24 @@ func (r KindReader) ServeAttachments(ctx context.Context) error {
 	})
 }
 
+// ServeBudgets reads the member's PodDisruptionBudgets, once the member lets Xylem create them, until the context ends.
+// It reports why the member doesn't, or nil.
+func (r KindReader) ServeBudgets(ctx context.Context, report func(*mirror.Refusal)) error {
+	return r.serveKinds(ctx, optionalKinds{
+		description: "PodDisruptionBudgets", optionalCache: r.Link.Budgets,
+		checkProblem: func(ctx context.Context) (*mirror.Refusal, error) {
+			problem, err := member.BudgetsWritable(ctx, r.Connection.Live, r.Link.Registration)
+			if err == nil {
+				report(problem)
+			}
+			return problem, err
+		},
+		newCache: func(ctx context.Context, failed func(error)) (cache.Cache, error) {
+			return leafcache.NewBudgetCache(ctx, r.Connection, r.CacheBudget, r.Scheme, failed)
+		},
+	})
+}
+
 // serveKinds runs the cache of optional kinds, from when they can be read until the link ends.
 func (r KindReader) serveKinds(ctx context.Context, k optionalKinds) error {
 	for {

@@ -84,6 +84,9 @@ type State struct {
 	// PolicyState reports whether the member's admission policies limit Xylem's account, as of the last
 	// connection. It is nil before the first one.
 	PolicyState *member.PolicyState
+	// BudgetsProblem explains why Xylem may not create PodDisruptionBudgets in the member. It is nil if it may, or if
+	// this is not known yet.
+	BudgetsProblem *mirror.Refusal
 }
 
 // repeatedFailures is the number of failed attempts after which a member is lost. The causes of one or two
@@ -405,6 +408,7 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 		AnnotateFence:   fence.AnnotateLease,
 		Snapshots:       member.NewOptionalCache(), HostSnapshots: s.fleet.HostSnapshots,
 		Attachments:   member.NewOptionalCache(),
+		Budgets:       member.NewOptionalCache(),
 		Limiter:       c.Limiter,
 		Log:           s.log,
 		OnNodeSummary: func(facts member.NodeSummary) { s.updateState(func(state *State) { state.NodeSummary = &facts }) },
@@ -420,6 +424,11 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 		l.AddRunnable(kinds.ServeSnapshots)
 	}
 	l.AddRunnable(kinds.ServeAttachments)
+	l.AddRunnable(func(ctx context.Context) error {
+		return kinds.ServeBudgets(ctx, func(problem *mirror.Refusal) {
+			s.updateState(func(state *State) { state.BudgetsProblem = problem })
+		})
+	})
 	return l, nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/hostservice"
 	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
+	"github.com/xylem-io/xylem/internal/controller/leafbudget"
 	"github.com/xylem-io/xylem/internal/controller/leafevent"
 	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
 	"github.com/xylem-io/xylem/internal/controller/leafpod"
@@ -38,7 +39,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
-	"github.com/xylem-io/xylem/internal/controller/sharedpv"
 	"github.com/xylem-io/xylem/internal/controller/source"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
@@ -186,7 +186,7 @@ func (w *wiring) addMemberControllers(_ context.Context, link *member.Link) erro
 			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, SchedulerNominates: w.options.SchedulerNominates(w.host.version), Exhausted: sizes})
 		},
 		func(link *member.Link) error { return rootpv.Setup(link, volumes, w.records) },
-		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },
+		func(link *member.Link) error { return rootpv.SetupShared(link, sharer) },
 		func(link *member.Link) error {
 			return rootsnapshot.Setup(link, w.records)
 		},
@@ -194,6 +194,7 @@ func (w *wiring) addMemberControllers(_ context.Context, link *member.Link) erro
 			return leafsnapshot.Setup(link, leafsnapshot.Options{Orphans: w.orphans, SilentAfter: w.options.SilentAfter})
 		},
 		leafpod.SetupWithLink,
+		leafbudget.Setup,
 		func(link *member.Link) error { return leafpvc.SetupWithLink(link, leafpvc.Options{Latency: w.latency}) },
 		func(link *member.Link) error {
 			return leafpv.Setup(link, leafpv.Options{Options: volumes, Mirrors: w.mirrorTracker})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,4 +30,22 @@ func AttachmentsReadable(ctx context.Context, live client.Reader, registration s
 			registration, mirror.PlainText(err.Error(), maxRefusalBytes)), nil
 	}
 	return nil, fmt.Errorf("list VolumeAttachments: %w", err)
+}
+
+// BudgetsWritable returns why Xylem cannot keep PodDisruptionBudgets in a member, or nil if it can. Older versions of
+// the xylem-member chart do not grant these permissions. An error means that it is unknown.
+func BudgetsWritable(ctx context.Context, live client.Client, registration string) (*mirror.Refusal, error) {
+	for _, verb := range []string{"watch", "create"} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: policyv1.GroupName, Resource: "poddisruptionbudgets"},
+		}}
+		if err := live.Create(ctx, review); err != nil {
+			return nil, fmt.Errorf("review the permission to %s poddisruptionbudgets: %w", verb, err)
+		}
+		if !review.Status.Allowed {
+			return mirror.NewRefusal(v1alpha1.ReasonBudgetNotEnforced, "member %q does not let Xylem %s poddisruptionbudgets, so a drain of its nodes does not respect the host's PodDisruptionBudgets. Upgrade the chart xylem-member in the member, or apply config/member to it",
+				registration, verb), nil
+		}
+	}
+	return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
 }

@@ -62,6 +62,8 @@ type Link struct {
 	// Attachments is the cache of the member's VolumeAttachments. Not every member lets Xylem read
 	// them.
 	Attachments *OptionalCache
+	// Budgets is the cache of the member's PodDisruptionBudgets. Not every member lets Xylem create them.
+	Budgets *OptionalCache
 	// NamespaceRejections are the namespaces that the member rejects.
 	NamespaceRejections NamespaceRejections
 	// Live reads from the member, bypassing caches.
@@ -235,6 +237,20 @@ func (l *Link) LeafAttachmentCache() client.Reader {
 		return nil
 	}
 	return l.Attachments.ServedCache()
+}
+
+// LeafBudgetSource is LeafObjectSource for PodDisruptionBudgets, once Xylem may create them.
+func (l *Link) LeafBudgetSource(object client.Object, requests route.RequestsOfObject, only ...predicate.Predicate) source.Source {
+	return l.Budgets.EventSource(object, route.EnqueueHandler(requests), only...)
+}
+
+// LeafBudgetCache returns the cache of the member's PodDisruptionBudgets, or nil if Xylem may not create them or has
+// not read them yet.
+func (l *Link) LeafBudgetCache() client.Reader {
+	if l.Budgets == nil || l.Budgets.ServedCache() == nil {
+		return nil
+	}
+	return l.Budgets.ServedCache()
 }
 
 // RootDeletionSource returns a source of the deletions of one kind in the host, including those that do not

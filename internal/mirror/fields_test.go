@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
@@ -268,5 +269,5 @@ func checkRefused(t *testing.T, path string, err error) {
 
 // Tables returns all tables in the order of FIELDS.md.
 func Tables() []fields.Table {
-	return []fields.Table{fields.MetaTable, podspec.PodFieldTable, podstatus.PodStatusFieldTable, pvc.ClaimFieldTable, pvc.ClaimStatusFieldTable, hostpv.VolumeFieldTable, snapshot.SnapshotFieldTable, snapshot.ContentStatusFieldTable}
+	return []fields.Table{fields.MetaTable, podspec.PodFieldTable, podstatus.PodStatusFieldTable, pvc.ClaimFieldTable, pvc.ClaimStatusFieldTable, hostpv.VolumeFieldTable, snapshot.SnapshotFieldTable, snapshot.ContentStatusFieldTable, mirror.BudgetFieldTable}
 }

@@ -22,6 +22,8 @@ type Member struct {
 	PodCIDRs []netip.Prefix
 	// APIServer is how the member's Pods reach the host's API server. It is nil if they get no tokens.
 	APIServer *APIServer
+	// PriorityClasses maps the host's PriorityClasses to the member's, by name.
+	PriorityClasses map[string]string
 	// LoosenPodSecurity reports whether the member's admin allows host Pod Security labels that are
 	// weaker than the member's default.
 	LoosenPodSecurity bool

@@ -38,9 +38,9 @@ type Rules struct {
 // RulesOfRegistration returns a registration's rules, including the defaults.
 func RulesOfRegistration(cr *v1alpha1.ClusterRegistration) Rules {
 	rules := Rules{
-		classes: exactClassRules(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
-		attributesClasses: exactClassRules(cr.Spec.Storage.AttributesClasses),
-		snapshotClasses:   exactClassRules(cr.Spec.Storage.SnapshotClasses),
+		classes: ClassesByHostName(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
+		attributesClasses: ClassesByHostName(cr.Spec.Storage.AttributesClasses),
+		snapshotClasses:   ClassesByHostName(cr.Spec.Storage.SnapshotClasses),
 		allow:             cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(), labels: cr.Spec.Namespaces.MatchLabels,
 		backends:         backendsByName(cr.Spec.Storage.Shared),
 		adoptableVolumes: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
@@ -62,8 +62,8 @@ func RulesOfRegistration(cr *v1alpha1.ClusterRegistration) Rules {
 // defaults.
 func (r Rules) RestrictsNamespaces() bool { return r.restrictsNamespaces }
 
-// exactClassRules returns the exact rules, from host class to member class.
-func exactClassRules(mappings []v1alpha1.ClassMapping) map[string]string {
+// ClassesByHostName returns the exact rules, from host class to member class.
+func ClassesByHostName(mappings []v1alpha1.ClassMapping) map[string]string {
 	rules := make(map[string]string, len(mappings))
 	for _, m := range mappings {
 		rules[m.Host] = m.Member

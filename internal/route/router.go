@@ -10,6 +10,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -33,6 +34,7 @@ func routedKinds() []client.Object {
 		&storagev1.StorageClass{},
 		&corev1.Namespace{},
 		&corev1.Node{},
+		&policyv1.PodDisruptionBudget{},
 		&storagev1.CSIStorageCapacity{},
 	}
 }

@@ -73,6 +73,7 @@ var _ = Describe("Wrong values", func() {
 		Entry("an invalid reclaim policy", "xylem", `{storageClasses: [{name: a, reclaimPolicy: Recycle}]}`, "/storageClasses/0/reclaimPolicy"),
 		Entry("a parameter that is not a string", "xylem", `{storageClasses: [{name: a, parameters: {xylem.io/member-class: 3}}]}`, "/storageClasses/0/parameters"),
 		Entry("an invalid account name", "xylem-member", `{serviceAccount: {name: "system:admin"}}`, "/serviceAccount/name"),
+		Entry("a wildcard instead of a PriorityClass", "xylem-member", `{priorityClasses: ["*"]}`, "/priorityClasses/0"),
 		Entry("a wildcard instead of a shared driver", "xylem-member", `{shared: {drivers: ["*"]}}`, "/shared/drivers/0"),
 		Entry("a shared Secret without a namespace", "xylem-member", `{shared: {secrets: [credentials]}}`, "/shared/secrets/0"),
 		Entry("an unknown key in the member's chart", "xylem-member", `{rbac: {create: false}}`, "rbac"),

@@ -115,6 +115,7 @@ var watchingCalls = []watchingCall{
 	{module + "internal/member", "LeafObjectSource", leafSide, 0},
 	{module + "internal/member", "LeafSnapshotSource", leafSide, 0},
 	{module + "internal/member", "LeafAttachmentSource", leafSide, 0},
+	{module + "internal/member", "LeafBudgetSource", leafSide, 0},
 	{module + "internal/member", "HostSnapshotSource", hostSide, 0},
 	{module + "internal/route", "EventSource", hostSide, 0}, // LeafSnapshotSource and LeafAttachmentSource also call it
 }

@@ -18,6 +18,7 @@ var ToDoOfXylem = map[string]string{
 	"AttributesClassNotFound":   "Create the class in the member, or map the claim's class to another one in the registration (spec.storage.attributesClasses).",
 	"BackendMismatch":           "Correct spec.storage.shared of the registration, or the class.",
 	"Broken":                    "As for the reason at the beginning of the message.",
+	"BudgetNotEnforced":         "Follow the message.",
 	"CSINodeMissing":            "Let the manager's account create and patch CSINodes (config/rbac, or the chart), and check the host's admission policies.",
 	"CSINodeNameTaken":          "Delete the existing CSINode, so that Xylem creates its own.",
 	"CapacityUnpublished":       "See the events of the registration.",

@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 const clusterID = "3f0c"
@@ -52,6 +53,9 @@ func TestConditions(t *testing.T) {
 		"deletions are suspended: the member stays Ready, and Connected reports the suspension (I2)": {
 			with(func(s *fleet.State) { s.DestructionAllowed, s.Problem = false, problem(v1alpha1.ReasonHostRestored) }), nodeUp, ReadyOverride{},
 			row{yes(v1alpha1.ReasonHostRestored), nodeReady, synced, ready}},
+		"the member allows no budgets": {with(func(s *fleet.State) {
+			s.BudgetsProblem = mirror.NewRefusal(v1alpha1.ReasonBudgetNotEnforced, "older role")
+		}), nodeUp, ReadyOverride{}, row{connected, nodeReady, yes(v1alpha1.ReasonBudgetNotEnforced), ready}},
 		"the caches are syncing": {with(func(s *fleet.State) { s.Synced = false }), nodeUp, ReadyOverride{},
 			row{connected, nodeReady, no(v1alpha1.ReasonSyncing), no(v1alpha1.ReasonSyncing)}},
 		"the virtual node is not ready": {up, nodeDown, ReadyOverride{},

@@ -31,6 +31,7 @@ func (r *Reconciler) fleetRegistration(ctx context.Context, cr *v1alpha1.Cluster
 		UID:            cr.UID,
 		ConfirmRestore: cr.Annotations[v1alpha1.AnnotationConfirmRestore],
 	}
+	wanted.PriorityClasses = placement.ClassesByHostName(cr.Spec.Pods.PriorityClasses)
 	for _, cidr := range cr.Spec.Node.PodCIDRs {
 		if cidr == v1alpha1.AllPodCIDRs {
 			wanted.PodCIDRs = mirror.AllPodCIDRs

@@ -2,11 +2,9 @@ package leafpod
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -100,7 +98,7 @@ func showOrFail(want corev1.PodStatus) decision {
 // as done.
 func (o observed) wantedStatus(leaf *corev1.Pod) corev1.PodStatus {
 	want := podstatus.TranslatePodStatus(o.root, leaf, o.member)
-	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && endedAfterDeletion(leaf) {
+	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && podstatus.EndedAfterDeletion(leaf) {
 		want.Phase, want.Reason = corev1.PodFailed, v1alpha1.ReasonLeafEvicted
 		want.Message = o.removedMessage()
 	}
@@ -111,18 +109,6 @@ func (o observed) wantedStatus(leaf *corev1.Pod) corev1.PodStatus {
 func (o observed) removedMessage() string {
 	return fmt.Sprintf("the Pod was evicted or deleted in member %q, and Xylem does not run it again. If the Pod has an owner, the owner replaces it; otherwise, create the Pod again",
 		o.member.Registration)
-}
-
-// endedAfterDeletion reports whether a container terminated after the deletion of its Pod was requested.
-// Kubernetes records both times in whole seconds.
-func endedAfterDeletion(leaf *corev1.Pod) bool {
-	if leaf.DeletionTimestamp == nil {
-		return false
-	}
-	asked := leaf.DeletionTimestamp.Add(-time.Duration(ptr.Deref(leaf.DeletionGracePeriodSeconds, 0)) * time.Second)
-	return slices.ContainsFunc(leaf.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.State.Terminated != nil && !c.State.Terminated.FinishedAt.Time.Before(asked)
-	})
 }
 
 // decideAdmission fails a Pod that was bound to the node without the scheduler and does not fit, as

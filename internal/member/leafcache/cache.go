@@ -9,6 +9,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,6 +124,28 @@ func NewAttachmentCache(ctx context.Context, c *member.Connection, held *CacheBu
 		return nil, err
 	}
 	return built, createInformers(ctx, built, &storagev1.VolumeAttachment{})
+}
+
+// NewBudgetCache creates the cache of a member's PodDisruptionBudgets. Like NewAttachmentCache, it calls failed() if
+// the member rejects a watch. It includes the member's own, because two budgets for a Pod block its eviction.
+func NewBudgetCache(ctx context.Context, c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
+	built, err := newKindCache(c, held, scheme, failed, map[reflect.Type]kindReduction{
+		reflect.TypeFor[*policyv1.PodDisruptionBudget](): {reduce: reduceBudget},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the cache of the member's PodDisruptionBudgets: %w", err)
+	}
+	return built, createInformers(ctx, built, &policyv1.PodDisruptionBudget{})
+}
+
+// reduceBudget drops the status, which the member computes for itself.
+func reduceBudget(obj any) (any, error) {
+	budget, ok := obj.(*policyv1.PodDisruptionBudget)
+	if !ok {
+		return obj, nil
+	}
+	budget.ManagedFields, budget.Status = nil, policyv1.PodDisruptionBudgetStatus{}
+	return budget, nil
 }
 
 // newKindCache creates a cache of kinds that a member may stop serving.

@@ -67,9 +67,9 @@ var podPlaceFields = []fields.Field{
 	{Path: "topologySpreadConstraints[].nodeAffinityPolicy", Decision: fields.Keep, Why: "applies to the member's nodes"},
 	{Path: "topologySpreadConstraints[].nodeTaintsPolicy", Decision: fields.Keep, Why: "applies to the member's nodes"},
 	{Path: "topologySpreadConstraints[].matchLabelKeys", Decision: fields.Translate, Why: "merged into the label selector, as in the API server, which rejects a key that is in both"},
-	{Path: "priorityClassName", Decision: fields.Drop, Why: "priority classes are cluster-scoped, and each cluster's admin defines them; the member's default applies"},
-	{Path: "priority", Decision: fields.Drop, Why: "admission computes it from the priority class"},
-	{Path: "preemptionPolicy", Decision: fields.Drop, Why: "admission computes it from the priority class"},
+	{Path: "priorityClassName", Decision: fields.Translate, Why: "the member's class in the registration's `spec.pods.priorityClasses`, which the member's admin must grant; without one, the field is dropped, and the member's default applies"},
+	{Path: "priority", Decision: fields.Drop, Why: "the member's admission computes it from the leaf's priority class"},
+	{Path: "preemptionPolicy", Decision: fields.Drop, Why: "the member's admission computes it from the leaf's priority class"},
 	{Path: "runtimeClassName", Decision: fields.Keep, Why: "never weakened, since it may isolate the Pod: a member without this RuntimeClass rejects the Pod, and an event reports it"},
 	{Path: "overhead", Decision: fields.Drop, Why: "the member's admission computes it from its own RuntimeClass, and rejects any other value"},
 }

@@ -20,6 +20,9 @@ var computedFields = map[string]bool{
 // users may rely on.
 func OmittedFields(root *corev1.Pod, m mirror.Member) []string {
 	var names []string
+	if class := root.Spec.PriorityClassName; class != "" && m.PriorityClasses[class] == "" {
+		names = append(names, fmt.Sprintf("spec.priorityClassName %q (its ClusterRegistration does not map the class in spec.pods.priorityClasses)", class))
+	}
 	for _, path := range fields.DroppedFields(podDecisions, &root.Spec, PodFieldTable.PathPrefix) {
 		switch {
 		case computedFields[path]:
@@ -31,8 +34,6 @@ func OmittedFields(root *corev1.Pod, m mirror.Member) []string {
 			if name := root.Spec.SchedulerName; name != corev1.DefaultSchedulerName {
 				names = append(names, fmt.Sprintf("%s %q", path, name))
 			}
-		case path == "spec.priorityClassName":
-			names = append(names, fmt.Sprintf("%s %q", path, root.Spec.PriorityClassName))
 		default:
 			names = append(names, path)
 		}

@@ -32,14 +32,15 @@ func TestLeftOut(t *testing.T) {
 				ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "lb"}}, PriorityClassName: "high", Priority: new(int32(9)), SchedulerName: "mine",
 				TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MinDomains: new(int32(3))}},
 			},
-			want: []string{"spec.readinessGates", `spec.schedulerName "mine"`, `spec.priorityClassName "high"`, "spec.topologySpreadConstraints[0].minDomains"},
+			want: []string{"spec.readinessGates", `spec.schedulerName "mine"`, `spec.priorityClassName "high" (its ClusterRegistration does not map the class in spec.pods.priorityClasses)`, "spec.topologySpreadConstraints[0].minDomains"},
 		},
+		"a mapped priority class": {spec: corev1.PodSpec{PriorityClassName: "mapped", Priority: new(int32(9))}},
 		"ephemeral containers, which are pushed later": {spec: corev1.PodSpec{
 			EphemeralContainers: []corev1.EphemeralContainer{{}},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := OmittedFields(&corev1.Pod{Spec: tc.spec}, mirror.Member{})
+			got := OmittedFields(&corev1.Pod{Spec: tc.spec}, mirror.Member{PriorityClasses: map[string]string{"mapped": "theirs"}})
 			if diff := cmp.Diff(slices.Sorted(slices.Values(tc.want)), slices.Sorted(slices.Values(got))); diff != "" {
 				t.Errorf("omitted (-want +got):\n%s", diff)
 			}

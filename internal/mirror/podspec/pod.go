@@ -43,6 +43,7 @@ func translatePodFields(root *corev1.Pod, m mirror.Member) (leaf *corev1.Pod, re
 	claimEphemeralVolumes(root.Name, &leaf.Spec)
 	KeepMemberConstraints(&leaf.Spec, root.Labels, m)
 	leaf.Spec.AutomountServiceAccountToken = new(bool)
+	leaf.Spec.PriorityClassName = m.PriorityClasses[root.Spec.PriorityClassName]
 
 	refused = fields.ApplyDecisions(podDecisions, &leaf.Spec, PodFieldTable.PathPrefix)
 	addPushRecord(leaf)

@@ -257,3 +257,17 @@ func TestEmptyAffinityIsOmitted(t *testing.T) {
 		t.Errorf("the leaf's affinity is %v, want none", leaf.Spec.Affinity)
 	}
 }
+
+func TestTranslatePriorityClass(t *testing.T) {
+	m := mirrortest.Member
+	m.PriorityClasses = map[string]string{"production": "database"}
+	for host, want := range map[string]string{"production": "database", "batch": "", "": ""} {
+		leaf, err := TranslatePod(mirrortest.NewRootPod(corev1.PodSpec{PriorityClassName: host, Priority: new(int32(9)), PreemptionPolicy: new(corev1.PreemptNever)}), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := leaf.Spec; got.PriorityClassName != want || got.Priority != nil || got.PreemptionPolicy != nil {
+			t.Errorf("the leaf of class %q has class %q, priority %v and policy %v; want only class %q", host, got.PriorityClassName, got.Priority, got.PreemptionPolicy, want)
+		}
+	}
+}

@@ -19,7 +19,7 @@ var PodStatusFieldTable = fields.Table{
 	Fields: slices.Concat([]fields.Field{
 		{Path: "observedGeneration", Decision: fields.Translate, Why: "the root's generation, once the leaf has all of its changes and the member's kubelet has observed them"},
 		{Path: "phase", Decision: fields.Translate, Why: "the Pod runs only in the member; a phase that Kubernetes does not define becomes Unknown"},
-		{Path: "conditions", Decision: fields.Translate, Why: "those that a kubelet sets, including those of a resize, and DisruptionTarget while True (for a Job's failure policy); Ready also waits for the root's readiness gates. The host's scheduler owns PodScheduled, and other controllers own the other types"},
+		{Path: "conditions", Decision: fields.Translate, Why: "those that a kubelet sets, including those of a resize, and DisruptionTarget while True (for a Job's failure policy); Ready also waits for the root's readiness gates, and is False as soon as the member begins to evict or delete the leaf, so that the host's disruption budgets don't count it. The host's scheduler owns PodScheduled, and other controllers own the other types"},
 		{Path: "message", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "reason", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "nominatedNodeName", Decision: fields.Drop, Why: "the host's scheduler owns it"},

@@ -5,9 +5,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -101,7 +103,7 @@ func mirroredConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCo
 			continue
 		}
 		if c.Type == corev1.PodReady {
-			c = applyReadinessGates(root, c)
+			c = applyDeletion(root, leaf, applyReadinessGates(root, c))
 		}
 		if c.ObservedGeneration != 0 {
 			c.ObservedGeneration = conditionGeneration(root, leaf, c, generation)
@@ -123,6 +125,34 @@ func conditionGeneration(root, leaf *corev1.Pod, c corev1.PodCondition, generati
 		return min(shown.ObservedGeneration, generation)
 	}
 	return 0
+}
+
+// applyDeletion returns the Ready condition of a root whose leaf is being deleted. In the host, only the root's own
+// deletion shows that a Pod ends. Without it, a PodDisruptionBudget would count the Pod until its containers end.
+func applyDeletion(root, leaf *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
+	if leaf.DeletionTimestamp == nil || root.DeletionTimestamp != nil || ready.Status != corev1.ConditionTrue {
+		return ready
+	}
+	ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, v1alpha1.ReasonLeafEvicted, "the Pod is being evicted or deleted in the member"
+	ready.LastTransitionTime = metav1.NewTime(deletionRequestedAt(leaf))
+	return ready
+}
+
+// deletionRequestedAt returns when the deletion of a Pod was requested.
+func deletionRequestedAt(pod *corev1.Pod) time.Time {
+	return pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
+}
+
+// EndedAfterDeletion reports whether a container terminated after the deletion of its Pod was requested.
+// Kubernetes records both times in whole seconds.
+func EndedAfterDeletion(leaf *corev1.Pod) bool {
+	if leaf.DeletionTimestamp == nil {
+		return false
+	}
+	requested := deletionRequestedAt(leaf)
+	return slices.ContainsFunc(leaf.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated != nil && !c.State.Terminated.FinishedAt.Time.Before(requested)
+	})
 }
 
 // applyReadinessGates returns the leaf's Ready condition. If one of the root's readiness gates is not satisfied,

@@ -105,6 +105,42 @@ func TestRootPodStatusConditions(t *testing.T) {
 	}
 }
 
+// A leaf that is being deleted is not ready in the host, unless the root is being deleted, too.
+func TestReadyOfDeletedLeaf(t *testing.T) {
+	requested := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	deleted := func(pod *corev1.Pod) {
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.NewTime(requested.Add(30*time.Second))), new(int64(30))
+	}
+	unready := corev1.PodCondition{Type: corev1.PodReady, Status: "False", Reason: "ContainersNotReady"}
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: "True"}
+	for name, c := range map[string]struct {
+		leaf               corev1.PodCondition
+		leafGoes, rootGoes bool
+		want               corev1.PodCondition
+	}{
+		"neither":         {leaf: ready, want: ready},
+		"both":            {leaf: ready, leafGoes: true, rootGoes: true, want: ready},
+		"the root":        {leaf: ready, rootGoes: true, want: ready},
+		"an unready leaf": {leaf: unready, leafGoes: true, want: unready},
+		"the leaf": {leaf: ready, leafGoes: true, want: corev1.PodCondition{
+			Type: corev1.PodReady, Status: "False", Reason: "LeafPodEvicted", Message: "the Pod is being evicted or deleted in the member", LastTransitionTime: metav1.NewTime(requested),
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, leaf := mirrortest.NewRootPod(corev1.PodSpec{}), &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{c.leaf}}}
+			if c.leafGoes {
+				deleted(leaf)
+			}
+			if c.rootGoes {
+				deleted(root)
+			}
+			if diff := cmp.Diff([]corev1.PodCondition{c.want}, TranslatePodStatus(root, leaf, mirrortest.Member).Conditions); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestRootPodStatusIPs(t *testing.T) {
 	ips := func(addresses ...string) (list []corev1.PodIP) {
 		for _, a := range addresses {

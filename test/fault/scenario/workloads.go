@@ -8,7 +8,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/test/fault/rig"
@@ -41,23 +43,74 @@ func workloads() []Scenario {
 		},
 		{
 			Name: "evict", About: "a StatefulSet's leaf Pod is evicted in its member: the StatefulSet re-creates the Pod there",
+			Setup:   func(ctx context.Context, w *World) error { return w.statefulSet(ctx) },
+			Act:     func(ctx context.Context, w *World) error { return w.evict(ctx, replica(0)) },
+			Settled: do((*World).returned),
+		},
+		{
+			Name: "protect", About: "a StatefulSet's budget allows one disruption: while one leaf Pod is evicted and replaced, the other is not evicted. Then the budget is deleted",
 			Setup: func(ctx context.Context, w *World) error { return w.statefulSet(ctx) },
 			Act: func(ctx context.Context, w *World) error {
-				member := w.Member(rig.One)
-				pod, err := get[corev1.Pod](ctx, w, member, replica(0))
-				if err != nil {
+				budget := &policyv1.PodDisruptionBudget{
+					ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: set},
+					Spec: policyv1.PodDisruptionBudgetSpec{
+						MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": set}},
+					},
+				}
+				if err := w.Host.API.Create(ctx, budget); err != nil {
+					return fmt.Errorf("create the budget: %w", err)
+				}
+				if err := harness.Await(ctx, "the member to enforce the budget", w.protected); err != nil {
 					return err
 				}
-				w.Note("evicted", string(pod.UID))
-				eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: pod.Name}}
-				if err := member.API.SubResource("eviction").Create(ctx, pod, eviction); err != nil {
-					return fmt.Errorf("evict %s: %w", pod.Name, err)
+				if err := w.evict(ctx, replica(0)); err != nil {
+					return err
+				}
+				if err := w.evict(ctx, replica(1)); !apierrors.IsTooManyRequests(err) {
+					return fmt.Errorf("the second eviction: got error %w, want a refusal by the budget", err)
+				}
+				if err := harness.Await(ctx, "the evicted Pod to be replaced", w.returned); err != nil {
+					return err
+				}
+				if err := w.Host.API.Delete(ctx, budget); err != nil {
+					return fmt.Errorf("delete the budget: %w", err)
 				}
 				return nil
 			},
-			Settled: do((*World).returned),
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.returned(ctx), gone[policyv1.PodDisruptionBudget](ctx, w, w.Member(rig.One), set))
+			},
 		},
 	}
+}
+
+// evict evicts a leaf Pod.
+func (w *World) evict(ctx context.Context, name string) error {
+	member := w.Member(rig.One)
+	pod, err := get[corev1.Pod](ctx, w, member, name)
+	if err != nil {
+		return err
+	}
+	if w.Noted("evicted") == "" {
+		w.Note("evicted", string(pod.UID))
+	}
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	if err := member.API.SubResource("eviction").Create(ctx, pod, eviction); err != nil {
+		return fmt.Errorf("evict %s: %w", name, err)
+	}
+	return nil
+}
+
+// protected returns nil once the member allows exactly one eviction of the replicas.
+func (w *World) protected(ctx context.Context) error {
+	budget, err := get[policyv1.PodDisruptionBudget](ctx, w, w.Member(rig.One), set)
+	if err != nil {
+		return err
+	}
+	if budget.Spec.MinAvailable.IntVal != replicas-1 || budget.Status.DisruptionsAllowed != 1 || budget.Status.ObservedGeneration != budget.Generation {
+		return fmt.Errorf("the leaf budget requires %d Pods and allows %d disruptions", budget.Spec.MinAvailable.IntVal, budget.Status.DisruptionsAllowed)
+	}
+	return nil
 }
 
 func replica(i int) string { return fmt.Sprintf("%s-%d", set, i) }

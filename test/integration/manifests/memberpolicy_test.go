@@ -10,7 +10,9 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +73,29 @@ func leafPod(namespace string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
+// usePermission returns the objects that allow the account of someHost to "use" an object of a kind that exists only for
+// this permission.
+func usePermission(resource, name string) []client.Object {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: unique(resource)}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"xylem.io"}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: []string{"use"},
+	}}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: memberAccount + "-host-" + someHost}},
+	}
+	return []client.Object{role, binding}
+}
+
+// leafBudget returns a budget as leaf_budget creates it.
+func leafBudget(namespace string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db", v1alpha1.LabelHost: someHost}},
+		},
+	}
+}
+
 var _ = Describe("The policies of a member", Ordered, func() {
 	var (
 		memberAdmin, account, other client.Client
@@ -102,7 +127,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		role := &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "tenants-of-everything"},
 			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{"", "coordination.k8s.io", rbacv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"},
+				APIGroups: []string{"", "coordination.k8s.io", policyv1.GroupName, rbacv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"},
 			}},
 		}
 		binding := &rbacv1.ClusterRoleBinding{
@@ -129,7 +154,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 	}, NodeTimeout(2*settle))
 
 	It("have valid expressions", func(ctx SpecContext) {
-		for _, name := range []string{"xylem-account", "xylem-streams", "xylem-pods", "xylem-stamps"} {
+		for _, name := range []string{"xylem-account", "xylem-streams", "xylem-pods", "xylem-priorities", "xylem-stamps"} {
 			Eventually(ctx, func(g Gomega) {
 				var policy admissionv1.ValidatingAdmissionPolicy
 				g.Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: name}, &policy)).To(Succeed())
@@ -153,6 +178,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				Param("command", "true").Param("stdout", "true").Do(ctx).Error()
 		}
 		hosts := memberAccount + "-host-"
+		Eventually(ctx, func() error { return connect(memberAccount, foreign, "exec") }).Should(Satisfy(apierrors.IsForbidden))
 		for _, subresource := range []string{"exec", "attach", "portforward"} {
 			for _, user := range []string{memberAccount, hosts + someHost} {
 				for _, namespace := range []string{made, handed} {
@@ -261,7 +287,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 
 	It("allow the account to create stamped objects in its namespaces", func(ctx SpecContext) {
 		for _, o := range []client.Object{
-			claim(made), claim(handed), leafPod(made), leafPod(handed),
+			claim(made), claim(handed), leafPod(made), leafPod(handed), leafBudget(made), leafBudget(handed),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "config.xylem-0123abcd"}},
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "secret.xylem-0123abcd"}, StringData: map[string]string{"a": "b"}},
 			newNamespaceOf("new", "baseline"), newNamespaceOf("new", "restricted"),
@@ -350,20 +376,71 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, false),
 	)
 
+	It("reject changes by the account to the member's own budgets, evictions, and budgets that it opens to other Pods", func(ctx SpecContext) {
+		own, leaf := leafBudget(made), leafBudget(made)
+		own.Name, leaf.Name = unique("own"), unique("leaf")
+		stamped(leaf)
+		Expect(memberAdmin.Create(ctx, own)).To(Succeed())
+		Expect(ours.Create(ctx, leaf)).To(Succeed())
+		for _, b := range []client.Object{own, leaf} {
+			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, b)).To(Succeed()) }, NodeTimeout(settle))
+		}
+		loosen := func(o client.Object) { o.(*policyv1.PodDisruptionBudget).Spec.MinAvailable = new(intstr.FromInt32(0)) }
+		open := func(o client.Object) {
+			o.(*policyv1.PodDisruptionBudget).Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+		}
+		Expect(changed(ctx, ours, false, own, loosen)).To(MatchError(ContainSubstring("may change only objects with its stamp")))
+		Expect(ours.Delete(ctx, own, client.DryRunAll)).To(MatchError(ContainSubstring("may delete only objects with its stamp")))
+		Expect(changed(ctx, ours, false, leaf, open)).To(MatchError(ContainSubstring("select only the host's Pods")))
+		Expect(changed(ctx, theirs, false, leaf, loosen)).To(MatchError(ContainSubstring("belongs to host another")))
+		Expect(changed(ctx, ours, false, leaf, loosen)).To(Succeed())
+		Expect(changed(ctx, other, false, leaf, annotate(v1alpha1.AnnotationRootUID, "newer"))).To(MatchError(ContainSubstring("stamps.xylem.io")))
+		p := leafPod(made, func(p *corev1.Pod) { p.Name = unique("evicted") })
+		stamped(p)
+		Expect(ours.Create(ctx, p)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, p)).To(Succeed()) }, NodeTimeout(settle))
+		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: p.Name}}
+		Expect(ours.SubResource("eviction").Create(ctx, p, eviction)).To(MatchError(ContainSubstring("may not write to this resource")))
+	}, SpecTimeout(settle))
+
+	It("allow the account only the PriorityClasses that the member's admin grants, and the default class", func(ctx SpecContext) {
+		class := func(prefix string, standard bool) string {
+			c := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: unique(prefix)}, Value: 1000, GlobalDefault: standard}
+			Expect(memberAdmin.Create(ctx, c)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, c)).To(Succeed()) }, NodeTimeout(settle))
+			return c.Name
+		}
+		granted, ungranted, standard := class("granted", false), class("ungranted", false), class("standard", true)
+		for _, o := range usePermission("priorityclasses", granted) {
+			Expect(memberAdmin.Create(ctx, o)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, o)).To(Succeed()) }, NodeTimeout(settle))
+		}
+		create := func(class string) error {
+			p := leafPod(made, func(p *corev1.Pod) { p.Spec.PriorityClassName = class })
+			stamped(p)
+			return ours.Create(ctx, p, client.DryRunAll)
+		}
+		for name, allowed := range map[string]bool{granted: true, ungranted: false, standard: true, "": true} {
+			if allowed {
+				Eventually(ctx, func() error { return create(name) }).Should(Succeed(), name)
+				continue
+			}
+			Eventually(ctx, func() error { return create(name) }).Should(MatchError(And(
+				ContainSubstring("xylem-priorities"), ContainSubstring(`may not use PriorityClass "`+name), ContainSubstring("priorityclasses.xylem.io"))))
+		}
+		Expect(create("absent")).To(MatchError(ContainSubstring("no PriorityClass with name absent was found")))
+		Expect(create("system-node-critical")).To(MatchError(ContainSubstring("Xylem")))
+		p := leafPod(foreign, func(p *corev1.Pod) { p.Spec.PriorityClassName = ungranted })
+		Expect(other.Create(ctx, p, client.DryRunAll)).To(Succeed(), "another user's Pod")
+	}, SpecTimeout(settle))
+
 	It("allow the account to loosen Pod Security only if the member's admin allows it", func(ctx SpecContext) {
 		loose := newNamespaceOf("new", "privileged")
 		stamped(loose)
 		p := leafPod(handed, func(p *corev1.Pod) { p.Spec.HostNetwork = true })
 		stamped(p)
 		Expect(ours.Create(ctx, loose.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("podsecurity.xylem.io")))
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "loose"}, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"xylem.io"}, Resources: []string{"podsecurity"}, ResourceNames: []string{"privileged"}, Verbs: []string{"use"},
-		}}}
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: memberAccount + "-host-" + someHost}},
-		}
-		for _, o := range []client.Object{role, binding} {
+		for _, o := range usePermission("podsecurity", "privileged") {
 			Expect(memberAdmin.Create(ctx, o)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, o)).To(Succeed()) }, NodeTimeout(settle))
 		}
@@ -468,6 +545,28 @@ var _ = Describe("The policies of a member", Ordered, func() {
 					VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claim(made).Spec},
 				}}}}
 			})
+		}, stamped),
+		Entry("a budget in a foreign namespace", SpecTimeout(settle), func() client.Object { return leafBudget(foreign) }, stamped),
+		Entry("a budget without a stamp", SpecTimeout(settle), func() client.Object { return leafBudget(made) }, unstamped),
+		Entry("a budget for the member's own Pods", SpecTimeout(settle), func() client.Object {
+			b := leafBudget(made)
+			b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+			return b
+		}, stamped),
+		Entry("a budget for all Pods", SpecTimeout(settle), func() client.Object {
+			b := leafBudget(made)
+			b.Spec.Selector = &metav1.LabelSelector{}
+			return b
+		}, stamped),
+		Entry("a budget for the Pods of another host", SpecTimeout(settle), func() client.Object {
+			b := leafBudget(made)
+			b.Spec.Selector.MatchLabels[v1alpha1.LabelHost] = "another"
+			return b
+		}, stamped),
+		Entry("a budget with maxUnavailable", SpecTimeout(settle), func() client.Object {
+			b := leafBudget(made)
+			b.Spec.MinAvailable, b.Spec.MaxUnavailable = nil, new(intstr.FromInt32(0))
+			return b
 		}, stamped),
 		Entry("a Pod that preempts the member's workloads", SpecTimeout(settle), func() client.Object {
 			return leafPod(made, func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-cluster-critical" })
@@ -779,7 +878,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		for _, o := range []client.Object{
 			claim(foreign), pod(foreign), volume("forged"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "forged"}},
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: foreign, Name: "forged"}},
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: foreign, Name: "forged"}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: foreign, Name: "forged"}}, leafBudget(foreign),
 			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: someHost}},
 		} {
 			if o.GetNamespace() == foreign {

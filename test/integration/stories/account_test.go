@@ -351,8 +351,9 @@ var writers = map[string]map[string]string{
 		"xylem-leaf-pv": `^metadata/(labels|annotations)|^spec/(persistentVolumeReclaimPolicy|claimRef)`,
 		"xylem-root-pv": `^spec/persistentVolumeReclaimPolicy`,
 	},
-	"leaf Namespace": {"xylem-leaf-namespace": `^metadata/(labels|annotations)`},
-	"leaf ConfigMap": {"xylem-root-config": `^metadata/(labels|annotations)|^data|^binaryData|^immutable`},
+	"leaf PodDisruptionBudget": {"xylem-leaf-budget": `^metadata/(labels|annotations)|^spec/`},
+	"leaf Namespace":           {"xylem-leaf-namespace": `^metadata/(labels|annotations)`},
+	"leaf ConfigMap":           {"xylem-root-config": `^metadata/(labels|annotations)|^data|^binaryData|^immutable`},
 }
 
 // strangers returns the fields that one of Xylem's controllers owns but should not own, and the

@@ -101,8 +101,20 @@ func memberOptions(name string) controlplane.ClusterOptions {
 	return controlplane.ClusterOptions{Name: name, Storage: storage}
 }
 
-// mapped sets the mapping of classMapped to the members' Immediate class in a registration.
+// PriorityClasses in the host, and the members' classes to which the registrations map them.
+const (
+	priorityGranted, leafPriorityGranted     = "granted-host", "granted-member"
+	priorityUngranted, leafPriorityUngranted = "ungranted-host", "ungranted-member"
+	priorityAbsent, leafPriorityAbsent       = "absent-host", "absent-member"
+	priorityUnmapped                         = "unmapped-host"
+)
+
+// mapped sets the mapping of classMapped to the members' Immediate class in a registration, and the mapping of
+// PriorityClasses.
 func mapped(cr *v1alpha1.ClusterRegistration) {
+	cr.Spec.Pods.PriorityClasses = []v1alpha1.ClassMapping{
+		{Host: priorityGranted, Member: leafPriorityGranted}, {Host: priorityUngranted, Member: leafPriorityUngranted}, {Host: priorityAbsent, Member: leafPriorityAbsent},
+	}
 	cr.Spec.Storage.Classes = []v1alpha1.ClassMapping{{Host: classMapped, Member: controlplane.ClassFast}}
 }
 

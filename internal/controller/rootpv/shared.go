@@ -1,4 +1,4 @@
-package sharedpv
+package rootpv
 
 import (
 	"context"
@@ -17,21 +17,24 @@ import (
 )
 
 const (
-	// Name is the name of the controller.
-	Name  = "shared_pv"
-	actor = guarded.Actor("shared-pv")
-	// workers is the number of shared volumes of one member that are reconciled concurrently.
-	workers = 2
+	// SharedName is the name of the controller of shared volumes.
+	SharedName  = "shared_pv"
+	sharedActor = guarded.Actor("shared-pv")
+	// sharedWorkers is the number of shared volumes of one member that are reconciled concurrently.
+	sharedWorkers = 2
 )
 
-// reconciler reconciles the host PVs of shared volumes, by their names.
-type reconciler struct{ *sharing.Sharer }
+// sharedReconciler reconciles the host PVs of shared volumes, by their names. Once the host's claim no longer has
+// the volume, it removes the member's copy, and then the member's finalizer from the host PV. If somebody changes
+// the reclaim policy of a copy's PV, it sets Retain again. root_pod creates copies. Package sharing contains the
+// decisions.
+type sharedReconciler struct{ *sharing.Sharer }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;patch
 
-// Setup adds the controller to a member's link.
-func Setup(link *member.Link, sharer *sharing.Sharer) error {
-	return link.AddController(Name, workers, &reconciler{sharer},
+// SetupShared adds the controller of shared volumes to a member's link.
+func SetupShared(link *member.Link, sharer *sharing.Sharer) error {
+	return link.AddController(SharedName, sharedWorkers, &sharedReconciler{sharer},
 		link.RootObjectSource(&corev1.PersistentVolume{}, sharedVolumeToRequest, route.VolumeChanged),
 		link.LeafObjectSource(&corev1.PersistentVolume{}, copyToSharedVolume, route.ConcernsPredicate(route.VolumeChanged)),
 		link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, copyToSharedVolume, route.ConcernsPredicate(route.LeafClaimChanged)),
@@ -39,8 +42,8 @@ func Setup(link *member.Link, sharer *sharing.Sharer) error {
 }
 
 // Reconcile takes the next step for one shared volume.
-func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	return reconcile.Result{}, r.MaintainCopy(ctx, actor, request.Name)
+func (r *sharedReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{}, r.MaintainCopy(ctx, sharedActor, request.Name)
 }
 
 func sharedVolumeToRequest(_ context.Context, obj client.Object) []reconcile.Request {
