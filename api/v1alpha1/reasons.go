@@ -382,8 +382,8 @@ const (
 	ReasonReferenceForbidden = "ReferenceForbidden"
 	// ReasonNodeIdentityMissing: the Pod needs a token for its ServiceAccount, or a Secret, that Xylem gets from
 	// the host as the virtual node, and the host does not let the manager act as this node. To do: run
-	// `kubectl xylem register NAME --member-kubeconfig FILE --node-identity`, which creates the ClusterRole. The
-	// host needs Kubernetes 1.36 or later.
+	// the `kubectl xylem register` command in the message, which creates the ClusterRole. The host needs Kubernetes 1.36 or
+	// later.
 	ReasonNodeIdentityMissing = "NodeIdentityMissing"
 	// ReasonTokenRefused: the host does not issue a token for the Pod's ServiceAccount. The message has the host's
 	// response. To do: correct the ServiceAccount or the Pod's projected volumes.

@@ -38,21 +38,20 @@ func (c ConfigCopies) NameOfCopy(root string) string {
 	return copyNamePrefix(root) + hex.EncodeToString(sum[:])[:copyDigestDigits]
 }
 
-// tokensSuffix follows the Pod's UID in TokensRoot. It contains a capital letter, so no Secret has such a name.
-const tokensSuffix = ".Tokens"
+// tokenSuffix follows the Pod's UID in TokenSecretName. The member's admission policy reserves names with this end.
+const tokenSuffix = ".xylem-token"
 
-// TokensRoot returns the name that stands for a root Pod's tokens where the copy of a Secret has its root's name. The host
-// has no object of this name.
-func TokensRoot(pod types.UID) string { return string(pod) + tokensSuffix }
+// TokenSecretName returns the name of the Secret with a root Pod's tokens in a member. In its stamp, the Secret is its
+// own root, because the host has no such Secret.
+func TokenSecretName(pod types.UID) string { return string(pod) + tokenSuffix }
 
-// PodOfTokens returns the UID of the root Pod for a name from TokensRoot. It returns false for all other names.
-func PodOfTokens(root string) (types.UID, bool) {
-	uid, is := strings.CutSuffix(root, tokensSuffix)
+// PodOfTokenSecret returns the UID of the root Pod for a name from TokenSecretName. It returns false for all other names.
+func PodOfTokenSecret(name string) (types.UID, bool) {
+	uid, is := strings.CutSuffix(name, tokenSuffix)
 	return types.UID(uid), is && uid != ""
 }
 
 func copyNamePrefix(root string) string {
-	root = strings.ToLower(root) // TokensRoot
 	fits := validation.DNS1123SubdomainMaxLength - len(copyNameMark) - copyDigestDigits
 	if len(root) > fits {
 		root = strings.TrimRight(root[:fits], "-.")

@@ -69,27 +69,22 @@ func TestOriginOfCopies(t *testing.T) {
 	}
 }
 
-// The Secret with a Pod's tokens has a valid name and a complete stamp, and no Secret of the host could have its root's name.
-func TestTokensRoot(t *testing.T) {
-	copies := mirror.ConfigCopies{HostID: "h1", NamespaceUID: "shop-uid"}
-	root := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: mirror.TokensRoot("4f0d-1"), UID: "4f0d-1"}}
-	if problems := validation.IsDNS1123Subdomain(root.Name); len(problems) == 0 {
-		t.Errorf("a Secret could have the name %q", root.Name)
-	}
-	leaf := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: copies.NameOfCopy(root.Name)}}
-	if problems := validation.IsDNS1123Subdomain(leaf.Name); len(problems) > 0 {
+// The Secret with a Pod's tokens has a complete stamp, and no copy of a Secret has its name.
+func TestTokenSecretName(t *testing.T) {
+	leaf := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: mirror.TokenSecretName("4f0d-1"), UID: "4f0d-1"}}
+	if problems := validation.IsDNS1123Subdomain(leaf.Name); len(problems) > 0 || leaf.Name != "4f0d-1.xylem-token" {
 		t.Errorf("%q: %q", leaf.Name, problems)
 	}
-	if leaf.Name == copies.NameOfCopy(strings.ToLower(root.Name)) {
-		t.Error("the copy of a Secret has the same name")
+	if copied := mirrortest.ConfigCopies.NameOfCopy(leaf.Name); copied == leaf.Name {
+		t.Errorf("the copy of a Secret has the same name, %q", copied)
 	}
-	mirror.OriginForRoot("h1", root).StampLeaf(leaf)
+	mirror.OriginForRoot("h1", leaf).StampLeaf(leaf)
 	origin, stamped := mirror.LeafOriginFromHost("h1", leaf)
-	if pod, is := mirror.PodOfTokens(origin.Root.Name); !stamped || !is || pod != root.UID {
+	if pod, is := mirror.PodOfTokenSecret(origin.Root.Name); !stamped || !is || pod != leaf.UID {
 		t.Errorf("stamped %t, tokens %t, Pod %q", stamped, is, pod)
 	}
-	for _, name := range []string{"", ".Tokens", "settings", "4f0d-1.tokens"} {
-		if _, is := mirror.PodOfTokens(name); is {
+	for _, name := range []string{"", ".xylem-token", "settings", "4f0d-1.xylem-tokens"} {
+		if _, is := mirror.PodOfTokenSecret(name); is {
 			t.Errorf("%q is taken for a Pod's tokens", name)
 		}
 	}

@@ -52,7 +52,7 @@ type Options struct {
 }
 
 // reconciler reconciles the copies of the ConfigMap and the Secret that have the same name in the host, or a Pod's tokens.
-// Its requests contain that name, or mirror.TokensRoot.
+// Its requests contain that name, or mirror.TokenSecretName.
 type reconciler struct {
 	*member.Link
 	configMaps      *copier[*corev1.ConfigMap]
@@ -64,6 +64,8 @@ type copier[T client.Object] struct {
 	*member.Link
 	kind  configKind[T]
 	roots rootReader[T]
+	// podTokens is nil, except in the copier for tokens.
+	podTokens *podTokens
 
 	mu       sync.Mutex
 	readings map[types.NamespacedName]reading
@@ -88,11 +90,14 @@ func Setup(link *member.Link, options Options) error {
 
 func newReconciler(link *member.Link, options Options) *reconciler {
 	configMaps, secrets := configMapKind(), secretKind()
+	issuer := &podTokens{Link: link, Options: options}
+	tokens := newCopier(link, tokenKind(), rootReader[*corev1.Secret](issuer))
+	tokens.podTokens = issuer
 	return &reconciler{
 		link,
 		newCopier(link, configMaps, hostRoots[*corev1.ConfigMap]{Link: link, kind: configMaps, reader: link.HostLive}),
 		newCopier(link, secrets, hostRoots[*corev1.Secret]{Link: link, kind: secrets, reader: link.HostSecrets}),
-		newCopier(link, secrets, podTokens{link, options}),
+		tokens,
 	}
 }
 
@@ -102,7 +107,7 @@ func newCopier[T client.Object](link *member.Link, k configKind[T], roots rootRe
 
 // Reconcile takes the next step for the copies of both objects. A failure of one does not delay the other.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if _, is := mirror.PodOfTokens(request.Name); is {
+	if _, is := mirror.PodOfTokenSecret(request.Name); is {
 		next, err := r.tokens.proceed(ctx, request.NamespacedName)
 		return reconcile.Result{RequeueAfter: next}, err
 	}
@@ -117,7 +122,7 @@ func (r *copier[T]) proceed(ctx context.Context, key types.NamespacedName) (time
 	if err != nil {
 		return 0, err
 	}
-	if err := r.act(ctx, o, decideCopyAction(o)); err != nil {
+	if err := r.actAndReport(ctx, o, decideCopyAction(o)); err != nil {
 		r.forget(o.key) // repeat the read, because it had no effect
 		return 0, err
 	}
@@ -158,7 +163,7 @@ func (r *copier[T]) observe(ctx context.Context, key types.NamespacedName) (obse
 // copiesOf observes the root's copies in the member. It returns the current copy, which new Pods
 // refer to.
 func (r *copier[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
-	key := types.NamespacedName{Namespace: o.key.Namespace, Name: o.copies.NameOfCopy(o.key.Name)}
+	key := types.NamespacedName{Namespace: o.key.Namespace, Name: r.kind.nameOfCopy(o.copies, o.key.Name)}
 	leaf, found, err := r.get(ctx, r.Cache, key)
 	if err != nil {
 		return leaf, err
@@ -178,12 +183,15 @@ func (r *copier[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
 
 // formerOf observes the root's former copies, which new Pods do not refer to.
 func (r *copier[T]) formerOf(ctx context.Context, o *observed) error {
+	if r.podTokens != nil {
+		return nil
+	}
 	all, err := r.kind.list(ctx, r.Cache, o.key.Namespace)
 	if err != nil {
 		return fmt.Errorf("list the copies in namespace %s: %w", o.key.Namespace, err)
 	}
 	for _, c := range all {
-		if c.GetName() == o.copies.NameOfCopy(o.key.Name) || !isCopyOfRoot(c, r.HostID, o.key) {
+		if c.GetName() == r.kind.nameOfCopy(o.copies, o.key.Name) || !isCopyOfRoot(c, r.HostID, o.key) {
 			continue
 		}
 		held, err := r.held(ctx, client.ObjectKeyFromObject(c))
@@ -233,8 +241,8 @@ func (r *copier[T]) get(ctx context.Context, from client.Reader, key types.Names
 // findUsers returns the host's Pods that need the copy, or the Pod that needs the tokens. The Pods belong to the cache and
 // must not be changed.
 func (r *copier[T]) findUsers(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
-	if uid, is := mirror.PodOfTokens(key.Name); is {
-		return podWithTokens(ctx, r.Link, key.Namespace, uid)
+	if r.podTokens != nil {
+		return r.podTokens.findUsers(ctx, key)
 	}
 	pods, err := index.PodsOfReference(ctx, r.Host, r.kind.reference, key)
 	if err != nil {
@@ -279,6 +287,10 @@ func usesCopies(ctx context.Context, link *member.Link, pod *corev1.Pod) (bool, 
 // held reports whether a leaf Pod refers to the copy. Finished Pods count, so the copy remains
 // between the runs of a CronJob that keeps its finished Pods.
 func (r *copier[T]) held(ctx context.Context, key types.NamespacedName) (bool, error) {
+	if r.podTokens != nil {
+		leaf, err := r.podTokens.findLeaf(ctx, key)
+		return leaf != nil, err
+	}
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
 		return false, fmt.Errorf("list the leaf Pods in namespace %s: %w", key.Namespace, err)
@@ -291,17 +303,24 @@ func (r *copier[T]) held(ctx context.Context, key types.NamespacedName) (bool, e
 	return false, nil
 }
 
+// actAndReport performs the step, and then ends a problem of the Pod's tokens that is solved.
+func (r *copier[T]) actAndReport(ctx context.Context, o observed, d decision) error {
+	if err := r.act(ctx, o, d); err != nil || r.podTokens == nil || o.want == nil || o.nameTaken {
+		return err
+	}
+	return r.podTokens.reportPresent(ctx, o.users[0])
+}
+
 func (r *copier[T]) act(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
 	case doNothing:
 		return nil
 	case reportRefusal:
-		r.eventRefused(o.users, d.refusal)
-		return nil
+		return r.reportRefused(ctx, o.users, d.refusal)
 	case createCopy:
 		return r.create(ctx, o, d.leaf)
 	case updateCopy:
-		return r.refusedByMember(o, "update", r.update(ctx, o, d.leaf))
+		return r.refusedByMember(ctx, o, "update", r.update(ctx, o, d.leaf))
 	case deleteCopy:
 		return client.IgnoreNotFound(r.MemberWriter.DeleteStamped(ctx, d.leaf))
 	}
@@ -316,14 +335,14 @@ func (r *copier[T]) create(ctx context.Context, o observed, leaf client.Object) 
 	}
 	err := r.MemberWriter.CreateStamped(ctx, actor, leaf)
 	if !apierrors.IsAlreadyExists(err) {
-		return r.refusedByMember(o, "create", err)
+		return r.refusedByMember(ctx, o, "create", err)
 	}
 	there, found, err := r.get(ctx, r.Live, client.ObjectKeyFromObject(leaf))
 	if err != nil {
 		return fmt.Errorf("read the existing copy in the member: %w", err)
 	}
 	if found && !isCopyOfRoot(there, r.HostID, o.key) {
-		r.eventRefused(o.users, o.nameTakenRefusal())
+		return r.reportRefused(ctx, o.users, o.nameTakenRefusal())
 	}
 	return nil // a new copy's event enqueues the request; a foreign object is checked again after the interval
 }
@@ -369,9 +388,13 @@ func (r *copier[T]) update(ctx context.Context, o observed, leaf client.Object) 
 
 // refusedByMember reports on the Pods why the member's API server rejects the copy, for example
 // because of a quota or an admission policy. It returns the error for a retry with backoff.
-func (r *copier[T]) refusedByMember(o observed, doing string, err error) error {
-	if refusal := report.MemberWriteRefusal(r.Registration, doing, r.kind.reference+" "+o.key.Name, err); refusal != nil {
-		r.eventRefused(o.users, refusal)
+func (r *copier[T]) refusedByMember(ctx context.Context, o observed, doing string, err error) error {
+	what := r.kind.reference + " " + o.key.Name
+	if r.podTokens != nil {
+		what = "the Pod's tokens"
+	}
+	if refusal := report.MemberWriteRefusal(r.Registration, doing, what, err); refusal != nil {
+		return errors.Join(err, r.reportRefused(ctx, o.users, refusal))
 	}
 	return err
 }

@@ -51,6 +51,8 @@ type observed struct {
 	// In the latter case, refusal is the reason.
 	want    client.Object
 	refusal *mirror.Refusal
+	// problem is why the host does not issue the Pod's tokens. Those in the copy stay until they expire.
+	problem *mirror.Refusal
 	// drift is how leaf differs from want.
 	drift refs.ConfigDrift
 }
@@ -98,6 +100,8 @@ func decideCopyAction(o observed) decision {
 		return o.decideWithdrawal()
 	case !o.rootRead:
 		return doNothing{}
+	case o.problem != nil:
+		return reportRefusal{o.problem}
 	case o.refusal != nil && (o.leaf == nil || o.refusal.Reason == v1alpha1.ReasonReferenceTooLarge):
 		return reportRefusal{o.refusal} // running Pods may keep a copy from before the root grew
 	case o.want == nil:

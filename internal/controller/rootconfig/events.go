@@ -1,15 +1,21 @@
 package rootconfig
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// eventRefused reports on the Pods why an object that they refer to is not copied.
-func (r *copier[T]) eventRefused(users []*corev1.Pod, refusal *mirror.Refusal) {
+// reportRefused reports on the Pods why an object that they refer to, or their tokens, are not in the member.
+func (r *copier[T]) reportRefused(ctx context.Context, users []*corev1.Pod, refusal *mirror.Refusal) error {
+	if r.podTokens != nil {
+		return r.podTokens.reportMissing(ctx, users[0], refusal)
+	}
 	eventRefused(r.Recorder, users, refusal)
+	return nil
 }
 
 func eventRefused(recorder events.EventRecorder, users []*corev1.Pod, refusal *mirror.Refusal) {

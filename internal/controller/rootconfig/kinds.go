@@ -20,6 +20,8 @@ type configKind[T client.Object] struct {
 	// list lists all objects of this kind in a namespace.
 	list      func(ctx context.Context, from client.Reader, namespace string) ([]T, error)
 	translate func(root T, copies mirror.ConfigCopies) (T, error)
+	// nameOfCopy returns the name of a root's copy.
+	nameOfCopy func(copies mirror.ConfigCopies, root string) string
 	// reduce replaces the contents by a digest, as the member's cache does. drift compares an object with
 	// a reduced leaf.
 	reduce func(T) T
@@ -37,9 +39,9 @@ func configMapKind() configKind[*corev1.ConfigMap] {
 			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
 			return pointersTo(list.Items), err
 		},
-		translate: refs.TranslateConfigMap,
-		reduce:    refs.ReduceConfigMap,
-		drift:     refs.ConfigMapDriftOf,
+		translate: refs.TranslateConfigMap, nameOfCopy: mirror.ConfigCopies.NameOfCopy,
+		reduce: refs.ReduceConfigMap,
+		drift:  refs.ConfigMapDriftOf,
 		fill: func(leaf, want *corev1.ConfigMap) {
 			leaf.Data, leaf.BinaryData, leaf.Immutable = want.Data, want.BinaryData, want.Immutable
 		},
@@ -55,13 +57,21 @@ func secretKind() configKind[*corev1.Secret] {
 			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
 			return pointersTo(list.Items), err
 		},
-		translate: refs.TranslateSecret,
-		reduce:    refs.ReduceSecret,
-		drift:     refs.SecretDriftOf,
+		translate: refs.TranslateSecret, nameOfCopy: mirror.ConfigCopies.NameOfCopy,
+		reduce: refs.ReduceSecret,
+		drift:  refs.SecretDriftOf,
 		fill: func(leaf, want *corev1.Secret) {
 			leaf.Data, leaf.Immutable = want.Data, want.Immutable
 		},
 	}
+}
+
+// tokenKind is the kind of the Secrets with Pods' tokens.
+func tokenKind() configKind[*corev1.Secret] {
+	kind := secretKind()
+	kind.translate = refs.TranslateTokens
+	kind.nameOfCopy = func(_ mirror.ConfigCopies, root string) string { return root }
+	return kind
 }
 
 func pointersTo[T any](items []T) []*T {

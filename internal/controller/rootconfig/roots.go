@@ -34,8 +34,8 @@ func (r hostRoots[T]) readRoot(ctx context.Context, o *observed) (T, bool, time.
 	root := r.kind.empty()
 	found, err := index.GetIfExists(ctx, r.reader, o.key, root)
 	if err != nil {
-		if refusal := report.NodeIdentityRefusal(r.Member, r.kind.reference+" "+o.key.Name, err); refusal != nil && readsAsNode(r.Link, r.kind.reference) {
-			eventRefused(r.Recorder, o.users, refusal)
+		if readsAsNode(r.Link, r.kind.reference) {
+			r.reportUnreadable(o, err)
 		}
 		return root, false, 0, fmt.Errorf("read %s %s: %w", r.kind.reference, o.key, err)
 	}
@@ -43,6 +43,18 @@ func (r hostRoots[T]) readRoot(ctx context.Context, o *observed) (T, bool, time.
 		o.refusal = missingRefusal(o)
 	}
 	return root, found, readInterval, nil
+}
+
+// reportUnreadable reports on the Pods why the virtual node may not read a Secret.
+func (r hostRoots[T]) reportUnreadable(o *observed, err error) {
+	refusal := report.SecretsRefusal(r.Member, err)
+	if refusal == nil {
+		return
+	}
+	recent := func(pod *corev1.Pod) bool { return r.Clock.Since(boundAt(pod)) < authorizerLag }
+	if refusal.Reason == v1alpha1.ReasonNodeIdentityMissing || !slices.ContainsFunc(o.users, recent) {
+		eventRefused(r.Recorder, o.users, refusal)
+	}
 }
 
 // readsAsNode reports whether Xylem reads objects of a kind as the virtual node, and therefore only for bound Pods.

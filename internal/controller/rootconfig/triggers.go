@@ -33,6 +33,14 @@ func (r *reconciler) leafPodToRoots(ctx context.Context, obj client.Object) []re
 	}
 	var requests []reconcile.Request
 	for _, ref := range refs.ReferencesOfPod(pod) { // a leaf Pod refers to copies, so these are their names
+		if _, is := mirror.PodOfTokenSecret(ref.Name); is {
+			key := types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}
+			if refersToTokens(pod, ref.Name) {
+				r.tokens.podTokens.podNames.Store(key, pod.Name)
+			}
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+			continue
+		}
 		copied, err := r.copyNamed(ctx, ref.Kind, types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name})
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "could not look up a copy that a leaf Pod refers to")

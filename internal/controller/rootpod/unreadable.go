@@ -3,6 +3,8 @@ package rootpod
 import (
 	"context"
 	"errors"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,15 +14,28 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
+// authorizerLag is how long the host's node authorizer may take to learn that a Pod is bound.
+const authorizerLag = 10 * time.Second
+
 // reportUnreadableReference checks whether err means that the manager lacks the permission to read an object
 // that the Pod refers to, and if so, reports that on the Pod. It returns the error for a retry with
 // backoff, because no watch shows when an admin grants the permission.
 func (r *reconciler) reportUnreadableReference(ctx context.Context, root *corev1.Pod, err error) error {
+	return errors.Join(err, r.reportUnpushed(ctx, root, r.unreadableProblem(root, err)))
+}
+
+// unreadableProblem returns the problem of a Pod that refers to an object that the manager or, if it reads Secrets as the virtual
+// node, that node is not allowed to get. It returns nil for other errors.
+func (r *reconciler) unreadableProblem(root *corev1.Pod, err error) *mirror.Refusal {
 	problem := unreadableReference(root, err)
-	if problem != nil && r.SecretsAsNode {
-		problem = report.NodeIdentityRefusal(r.Member, "the Secrets of Pods", err)
+	if root == nil || !r.SecretsAsNode || problem != nil && strings.Contains(problem.Message, " ConfigMap ") {
+		return problem
 	}
-	return errors.Join(err, r.reportUnpushed(ctx, root, problem))
+	problem = report.SecretsRefusal(r.Member, err)
+	if problem != nil && problem.Reason != v1alpha1.ReasonNodeIdentityMissing && r.Clock.Since(root.CreationTimestamp.Time) < authorizerLag {
+		return nil
+	}
+	return problem
 }
 
 // unreadableReference returns the problem of a Pod that refers to a ConfigMap or Secret that the manager is

@@ -90,6 +90,9 @@ func PodDriftOf(root, leaf *corev1.Pod, m mirror.Member) PodDrift {
 	if origin, ok := mirror.LeafOriginFromHost(m.HostID, leaf); !ok || origin != mirror.OriginForRoot(m.HostID, root) {
 		return PodDrift{}
 	}
+	if m.APIServer == nil {
+		m.APIServer = &mirror.APIServer{} // the leaf may have tokens from a time when the registration had apiServer
+	}
 	want, refused := translatePodFields(root, m)
 	if len(refused) > 0 {
 		// Refused fields are immutable, so a root that has a leaf cannot set any of them.

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,9 @@ func translatePodFields(root *corev1.Pod, m mirror.Member) (leaf *corev1.Pod, re
 	leaf.Spec.PriorityClassName = m.PriorityClasses[root.Spec.PriorityClassName]
 
 	refused = fields.ApplyDecisions(podDecisions, &leaf.Spec, PodFieldTable.PathPrefix)
+	if m.APIServer != nil && len(TokensOfPod(root)) > maxTokens {
+		refused = append(refused, fmt.Sprintf("spec.volumes: more than %d different service account tokens; project fewer audiences and lifetimes", maxTokens))
+	}
 	addPushRecord(leaf)
 	mirror.OriginForRoot(m.HostID, root).StampLeaf(leaf)
 	return leaf, refused

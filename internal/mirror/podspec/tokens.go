@@ -1,8 +1,9 @@
 package podspec
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,10 @@ const (
 	minTokenSeconds = 10 * 60
 )
 
-// Token is a ServiceAccount token that a root Pod projects into a volume.
+// maxTokens is the maximum number of different tokens of a Pod that Xylem pushes. Each is a request to the host, at each renewal.
+const maxTokens = 20
+
+// Token is a ServiceAccount token that a root Pod projects into its volumes.
 type Token struct {
 	// Key is the token's key in the Secret with the Pod's tokens.
 	Key string
@@ -37,10 +41,11 @@ type Token struct {
 	ExpirationSeconds int64
 }
 
-// TokensOfPod returns the tokens that a Pod's volumes project. Every member gets those of a root Pod that it runs, if its
-// registration has apiServer.
+// TokensOfPod returns the different tokens that a Pod's volumes project. A leaf has those of its root, if the registration has
+// apiServer.
 func TokensOfPod(pod *corev1.Pod) []Token {
 	var tokens []Token
+	known := map[Token]bool{}
 	for i := range pod.Spec.Volumes {
 		projected := pod.Spec.Volumes[i].Projected
 		if projected == nil {
@@ -48,24 +53,35 @@ func TokensOfPod(pod *corev1.Pod) []Token {
 		}
 		for j := range projected.Sources {
 			if source := projected.Sources[j].ServiceAccountToken; source != nil {
-				seconds := int64(maxTokenSeconds)
-				if source.ExpirationSeconds != nil {
-					seconds = max(minTokenSeconds, min(seconds, *source.ExpirationSeconds))
+				token := tokenOfSource(source)
+				if !known[token] {
+					known[token] = true
+					tokens = append(tokens, token)
 				}
-				tokens = append(tokens, Token{Key: tokenKey(pod.Spec.Volumes[i].Name, j), Audience: source.Audience, ExpirationSeconds: seconds})
 			}
 		}
 	}
 	return tokens
 }
 
-func tokenKey(volume string, source int) string { return fmt.Sprintf("%s.%d", volume, source) }
+// tokenOfSource returns the token of a volume's source. Equal sources get equal tokens, as from a kubelet.
+func tokenOfSource(source *corev1.ServiceAccountTokenProjection) Token {
+	seconds := int64(maxTokenSeconds)
+	if source.ExpirationSeconds != nil {
+		seconds = max(minTokenSeconds, min(seconds, *source.ExpirationSeconds))
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s", seconds, source.Audience))
+	return Token{Key: "token-" + hex.EncodeToString(sum[:])[:tokenKeyDigits], Audience: source.Audience, ExpirationSeconds: seconds}
+}
+
+// tokenKeyDigits is the number of digits in a token's key that tell a Pod's tokens apart.
+const tokenKeyDigits = 16
 
 // projectHostTokens replaces the token sources of a root Pod's volumes by the Secret with the Pod's tokens, and in
 // the same volumes the ConfigMap kube-root-ca.crt, which the member has for its own API server. It points client
 // libraries in the containers that mount a token for the host's API server to that server.
 func projectHostTokens(root *corev1.Pod, spec *corev1.PodSpec, server *mirror.APIServer) {
-	secret := corev1.LocalObjectReference{Name: mirror.TokensRoot(root.UID)}
+	secret := corev1.LocalObjectReference{Name: mirror.TokenSecretName(root.UID)}
 	forServer := map[string]bool{}
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
@@ -81,11 +97,11 @@ func projectHostTokens(root *corev1.Pod, spec *corev1.PodSpec, server *mirror.AP
 			case s.ServiceAccountToken != nil:
 				forServer[v.Name] = forServer[v.Name] || s.ServiceAccountToken.Audience == ""
 				*s = corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-					LocalObjectReference: secret, Items: []corev1.KeyToPath{{Key: tokenKey(v.Name, j), Path: s.ServiceAccountToken.Path}},
+					LocalObjectReference: secret, Items: []corev1.KeyToPath{{Key: tokenOfSource(s.ServiceAccountToken).Key, Path: s.ServiceAccountToken.Path}},
 				}}
 			case s.ConfigMap != nil && s.ConfigMap.Name == RootCAConfigMap:
 				*s = corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-					LocalObjectReference: secret, Items: s.ConfigMap.Items, Optional: s.ConfigMap.Optional,
+					LocalObjectReference: secret, Items: caItems(s.ConfigMap.Items), Optional: s.ConfigMap.Optional,
 				}}
 			}
 		}
@@ -99,6 +115,14 @@ func projectHostTokens(root *corev1.Pod, spec *corev1.PodSpec, server *mirror.AP
 	}
 }
 
+// caItems returns the items of the CA. Without items, the volume would show all of the Pod's tokens.
+func caItems(items []corev1.KeyToPath) []corev1.KeyToPath {
+	if len(items) == 0 {
+		return []corev1.KeyToPath{{Key: CAKey, Path: CAKey}}
+	}
+	return items
+}
+
 // isDistributionConfig recognizes the ConfigMaps that distributions such as OpenShift add to the volume of admission. They
 // are not copied.
 func isDistributionConfig(s corev1.VolumeProjection) bool {
@@ -107,12 +131,17 @@ func isDistributionConfig(s corev1.VolumeProjection) bool {
 
 func projectsToken(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil }
 
-// pointToServer adds the variables that the container does not set itself.
+// pointToServer adds the variables that the container does not set itself. They come first, so that the container's own can
+// refer to them.
 func pointToServer(c *corev1.Container, server *mirror.APIServer) {
-	values := map[string]string{envAPIServerHost: server.Host, envAPIServerPort: server.Port}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name }) {
-			c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: values[name]})
+	own := func(name string) bool {
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name })
+	}
+	var added []corev1.EnvVar
+	for _, e := range []corev1.EnvVar{{Name: envAPIServerHost, Value: server.Host}, {Name: envAPIServerPort, Value: server.Port}} {
+		if !own(e.Name) {
+			added = append(added, e)
 		}
 	}
+	c.Env = append(added, c.Env...)
 }

@@ -44,6 +44,9 @@ func tooLargeRefusal(kind, name string) *mirror.Refusal {
 // TranslateSecret returns the copy of a root Secret, including its origin. The error, if any,
 // is a *Refusal. Credentials for the host's own API server stay in the host.
 func TranslateSecret(root *corev1.Secret, copies mirror.ConfigCopies) (*corev1.Secret, error) {
+	if _, reserved := mirror.PodOfTokenSecret(root.Name); reserved {
+		return nil, mirror.NewRefusal(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: its name is reserved for the tokens of Pods. Use another name", root.Name)
+	}
 	switch root.Type { //nolint:exhaustive // all others are carried
 	case corev1.SecretTypeServiceAccountToken:
 		return nil, mirror.NewRefusal(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: it is a service account token, which only the host accepts. Remove the Secret from the Pod", root.Name)
@@ -60,6 +63,16 @@ func TranslateSecret(root *corev1.Secret, copies mirror.ConfigCopies) (*corev1.S
 	mirror.OriginForRoot(copies.HostID, root).StampLeaf(leaf)
 	if mirror.IsLeafTooLarge(leaf) {
 		return nil, tooLargeRefusal(KindSecret, root.Name)
+	}
+	return leaf, nil
+}
+
+// TranslateTokens returns the Secret with a Pod's tokens in a member, including its origin.
+func TranslateTokens(tokens *corev1.Secret, copies mirror.ConfigCopies) (*corev1.Secret, error) {
+	leaf := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tokens.Namespace, Name: tokens.Name}, Data: tokens.Data, Type: corev1.SecretTypeOpaque}
+	mirror.OriginForRoot(copies.HostID, tokens).StampLeaf(leaf)
+	if mirror.IsLeafTooLarge(leaf) {
+		return nil, tooLargeRefusal(KindSecret, tokens.Name)
 	}
 	return leaf, nil
 }

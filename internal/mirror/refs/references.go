@@ -174,11 +174,11 @@ func (r referenceSet) sortedReferences() []Reference {
 func isTrue(p *bool) bool { return p != nil && *p }
 
 // PointAtCopies makes a translated Pod refer to the copies of the objects that its root refers to. So
-// the Pod never refers to a ConfigMap or Secret in the member, except kube-root-ca.crt.
+// the Pod never refers to a ConfigMap or Secret in the member, except kube-root-ca.crt and the Secret with its own tokens.
 func PointAtCopies(copies mirror.ConfigCopies, leaf *corev1.Pod) {
-	tokens := mirror.TokensRoot(mirror.StampedRootUID(leaf))
+	tokens := mirror.TokenSecretName(mirror.StampedRootUID(leaf))
 	visitReferences(&leaf.Spec, func(kind string, name *string, _ bool) {
-		if isReferenceFollowed(kind, *name) || kind == KindSecret && *name == tokens {
+		if isReferenceFollowed(kind, *name) && (kind != KindSecret || *name != tokens) {
 			*name = copies.NameOfCopy(*name)
 		}
 	})

@@ -147,24 +147,31 @@ func serverMessage(err error) string {
 }
 
 // NodeIdentityRefusal reports that the manager may not act as the virtual node in the host, where it needs what for
-// a Pod. It returns nil for other errors.
-func NodeIdentityRefusal(m mirror.Member, what string, err error) *mirror.Refusal {
+// a Pod. flag lets the admin grant it. It returns nil for other errors.
+func NodeIdentityRefusal(m mirror.Member, what, flag string, err error) *mirror.Refusal {
 	if !wording.ImpersonationDenied(err) {
 		return nil
 	}
-	return mirror.NewRefusal(v1alpha1.ReasonNodeIdentityMissing, "the host does not let the manager act as node %q to get %s: %s. Ask the host's admin to run `kubectl xylem register %s --member-kubeconfig FILE --node-identity`. The host needs Kubernetes 1.36 or later",
-		m.NodeName, what, serverMessage(err), m.Registration)
+	return mirror.NewRefusal(v1alpha1.ReasonNodeIdentityMissing, "the host does not let the manager act as node %q to get %s: %s. Ask the host's admin to run `kubectl xylem register %s --member-kubeconfig FILE %s`. The host needs Kubernetes 1.36 or later",
+		m.NodeName, what, serverMessage(err), m.Registration, flag)
+}
+
+// SecretsRefusal reports that the host does not let the virtual node get the Secrets of a Pod. It returns nil for errors that a
+// retry may resolve.
+func SecretsRefusal(m mirror.Member, err error) *mirror.Refusal {
+	if refusal := NodeIdentityRefusal(m, "the Secrets of Pods", "--node-identity", err); refusal != nil || !IsRejectedWrite(err) {
+		return refusal
+	}
+	return mirror.NewRefusal(v1alpha1.ReasonReferenceForbidden, "the host does not let node %q get a Secret of the Pod: %s. The host's API servers need --authorization-mode=Node,RBAC",
+		m.NodeName, serverMessage(err))
 }
 
 // TokenRefusal reports that the host does not issue a token for a Pod. It returns nil for errors that a retry
 // may resolve.
 func TokenRefusal(m mirror.Member, account string, err error) *mirror.Refusal {
-	if refusal := NodeIdentityRefusal(m, fmt.Sprintf("a token of ServiceAccount %q", account), err); refusal != nil {
+	refusal := NodeIdentityRefusal(m, fmt.Sprintf("a token of ServiceAccount %q", account), "--api-server URL", err)
+	if refusal != nil || !IsRejectedWrite(err) && !apierrors.IsNotFound(err) || apierrors.IsInternalError(err) {
 		return refusal
-	}
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) || status.Status().Code < http.StatusBadRequest || status.Status().Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err) {
-		return nil
 	}
 	return mirror.NewRefusal(v1alpha1.ReasonTokenRefused, "the host does not issue a token of ServiceAccount %q for the Pod in member %q: %s. Correct the ServiceAccount, or the token volumes of the Pod",
 		account, m.Registration, serverMessage(err))
