@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,4 +30,21 @@ func AttachmentsReadable(ctx context.Context, live client.Reader, registration s
 			registration, mirror.PlainText(err.Error(), maxRefusalBytes)), nil
 	}
 	return nil, fmt.Errorf("list VolumeAttachments: %w", err)
+}
+
+// ServicesWritable returns why Xylem cannot create a member's Services and EndpointSlices, or nil if it can. Older
+// versions of the xylem-member chart do not grant these permissions. An error means that it is unknown.
+func ServicesWritable(ctx context.Context, live client.Client, registration string) (*mirror.Refusal, error) {
+	for _, resource := range []authorizationv1.ResourceAttributes{{Resource: "services"}, {Group: discoveryv1.GroupName, Resource: "endpointslices"}} {
+		resource.Verb = "create"
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &resource}}
+		if err := live.Create(ctx, review); err != nil {
+			return nil, fmt.Errorf("review the permission to create %s: %w", resource.Resource, err)
+		}
+		if !review.Status.Allowed {
+			return mirror.NewRefusal(v1alpha1.ReasonServicesForbidden, "member %q does not let Xylem create %s, so its Pods don't resolve the names of the host's Services. Upgrade the chart xylem-member in the member, or apply config/member to it. If you don't need these Services, set spec.services.reflect to %s",
+				registration, resource.Resource, v1alpha1.ReflectNoServices), nil
+		}
+	}
+	return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
 }

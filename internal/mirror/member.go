@@ -22,6 +22,10 @@ type Member struct {
 	PodCIDRs []netip.Prefix
 	// APIServer is how the member's Pods reach the host's API server. It is nil if they get no tokens.
 	APIServer *APIServer
+	// ReflectServices means that the host's Services exist in the member, too.
+	ReflectServices bool
+	// Reachable are the ranges of addresses outside the member that its Pods can reach.
+	Reachable []netip.Prefix
 	// LoosenPodSecurity reports whether the member's admin allows host Pod Security labels that are
 	// weaker than the member's default.
 	LoosenPodSecurity bool

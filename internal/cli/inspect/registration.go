@@ -22,7 +22,7 @@ func RegistrationProblems(r *v1alpha1.ClusterRegistration) []Condition {
 
 // concernsAdmin reports whether an admin must check a condition. Ready repeats the message of
 // another condition, except during deregistration. While destruction is suspended, Connected is
-// True with a different reason.
+// True with a different reason, and so is Synced for a member with an earlier role.
 func concernsAdmin(c, ready *metav1.Condition) bool {
 	switch c.Type {
 	case v1alpha1.ConditionConnected:
@@ -30,7 +30,7 @@ func concernsAdmin(c, ready *metav1.Condition) bool {
 	case v1alpha1.ConditionReady:
 		return c.Reason == v1alpha1.ReasonConfirmationNeeded || c.Reason == v1alpha1.ReasonDraining || c.Reason == v1alpha1.ReasonMemberUnreachable
 	case v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced:
-		return c.Status == metav1.ConditionFalse && ready != nil && ready.Reason == c.Reason
+		return c.Reason == v1alpha1.ReasonServicesForbidden || c.Status == metav1.ConditionFalse && ready != nil && ready.Reason == c.Reason
 	}
 	return c.Status == metav1.ConditionFalse
 }
