@@ -196,6 +196,18 @@ func (l *remainingObjects) describeRemaining() string {
 	return strings.Join(parts, ", ")
 }
 
+// describeLeaves describes the Pods or, after them, the Services that the member still has.
+func (l *remainingObjects) describeLeaves() string {
+	if len(l.leafPods) == 0 {
+		return fmt.Sprintf(
+			"the member still has %s that Xylem created (%s). Xylem deletes them. If they remain, check the Services' events, or leave them in the member by setting this annotation on the registration: %s=true",
+			wording.CountNoun(len(l.leafServices), "Service"), firstNames(l.leafServices), v1alpha1.AnnotationForceDeregister)
+	}
+	return fmt.Sprintf(
+		"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member by setting this annotation on the registration: %s=true",
+		wording.CountNoun(len(l.leafPods), "Pod"), firstNames(l.leafPods), v1alpha1.AnnotationForceDeregister)
+}
+
 // snapshotNamesOf returns the names of the VolumeSnapshots that the contents belong to.
 func snapshotNamesOf(contents []snapshotv1.VolumeSnapshotContent) []string {
 	names := make([]string, 0, len(contents))
@@ -332,14 +344,7 @@ func (r *Deregisterer) executeStep(ctx context.Context, cr *v1alpha1.ClusterRegi
 		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDraining, fmt.Sprintf(
 			"policy Drain waits for %s in the member. Delete them, or set spec.deregistration to Retain", l.describeDrainObjects()))
 	case stepWaitForLeafPods:
-		if len(l.leafPods) == 0 {
-			return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
-				"the member still has %s that Xylem created (%s). Xylem deletes them. If they remain, check the Services' events, or leave them in the member by setting this annotation on the registration: %s=true",
-				wording.CountNoun(len(l.leafServices), "Service"), firstNames(l.leafServices), v1alpha1.AnnotationForceDeregister))
-		}
-		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
-			"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member by setting this annotation on the registration: %s=true",
-			wording.CountNoun(len(l.leafPods), "Pod"), firstNames(l.leafPods), v1alpha1.AnnotationForceDeregister))
+		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, l.describeLeaves())
 	case stepWaitForPlacements:
 		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
 			"the host does not record that the member has the disk of %s (%s): the host was restored, or somebody removed annotation %s. Xylem restores the record, if necessary after the confirmation that condition Connected or the claims' conditions ask for. To leave the disks in the member instead, after which these claims get new, empty disks in other members, set this annotation on the registration: %s=true",

@@ -33,8 +33,8 @@ func routedKinds() []client.Object {
 		&storagev1.StorageClass{},
 		&corev1.Namespace{},
 		&corev1.Node{},
-		&storagev1.CSIStorageCapacity{},
 		&corev1.Service{},
+		&storagev1.CSIStorageCapacity{},
 	}
 }
 
