@@ -15,12 +15,7 @@ import (
 func services() []Scenario {
 	return []Scenario{{
 		Name: "service", About: "a Service is created in the member of a Pod, changed, replaced by a headless one, and deleted",
-		Setup: func(ctx context.Context, w *World) error {
-			if err := w.createApp(ctx, rig.NodeOne); err != nil {
-				return err
-			}
-			return harness.Await(ctx, "the Pod to run", func(ctx context.Context) error { return w.running(ctx, app) })
-		},
+		Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 		Act:     do((*World).changeService),
 		Settled: func(ctx context.Context, w *World) error { return gone[corev1.Service](ctx, w, w.Member(rig.One), app) },
 	}}

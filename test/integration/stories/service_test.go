@@ -152,6 +152,9 @@ var _ = Describe("A Service of a namespace with Pods in a member", func() {
 		s.endpoints(ctx, member, "db", ownController, ConsistOf(HaveField("Hostname", HaveValue(Equal("db-1")))))
 		s.endpoints(ctx, member, "manual", v1alpha1.EndpointSliceManager, ConsistOf(HaveField("Addresses", ConsistOf("192.0.2.7"))))
 		s.endpoints(ctx, x.Member(one), "db", v1alpha1.EndpointSliceManager, BeEmpty())
+		patch(ctx, x.Host, slice, `{"endpoints":[{"addresses":["192.0.2.7"]},{"addresses":["192.0.2.8"],"conditions":{"ready":false}}]}`)
+		s.endpoints(ctx, member, "manual", v1alpha1.EndpointSliceManager, ConsistOf(HaveField("Addresses", ConsistOf("192.0.2.7")),
+			And(HaveField("Addresses", ConsistOf("192.0.2.8")), HaveField("Conditions.Ready", HaveValue(BeFalse())))))
 
 		By("narrowing the ranges, and deleting the Pod elsewhere")
 		s.deletePod(ctx, "db-0")
