@@ -62,6 +62,11 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:default={}
 	Pods PodsSpec `json:"pods,omitempty"`
 
+	// services defines which of the host's Services exist in the member, too.
+	// +optional
+	// +kubebuilder:default={}
+	Services ServicesSpec `json:"services,omitempty"`
+
 	// deregistration defines what happens to the claims and volumes in the member when this
 	// registration is deleted: Retain keeps them, Drain waits until the last claim is
 	// deleted. Neither destroys a volume that a claim uses.
@@ -85,6 +90,38 @@ type APIServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="string(self).contains('-----BEGIN CERTIFICATE-----')",message="caBundle must contain certificates in PEM form"
 	CABundle []byte `json:"caBundle,omitempty"`
 }
+
+// ServicesSpec defines which of the host's Services exist in a member, too.
+type ServicesSpec struct {
+	// reflect selects the Services that Xylem creates in the member, in each namespace that has Pods
+	// there: All, or None. A Service with the annotation xylem.io/reflect=false is never created there.
+	// +optional
+	// +kubebuilder:default=All
+	Reflect ServiceReflection `json:"reflect,omitempty"`
+
+	// reachable are the ranges of addresses outside the member that the member's Pods can reach, such
+	// as Pod IPs of the host and of other members, or ["all"]. Xylem adds a Service's endpoints in these
+	// ranges to the endpoints that the Service has in the member. If empty, it adds none. It never adds
+	// special addresses, such as loopback and link-local addresses.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=43
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c == 'all' || isCIDR(c))",message="reachable must be CIDRs, such as 10.8.0.0/16, or the word all"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(c, c == 'all') || size(self) == 1",message="if reachable contains the word all, it must have no other entry"
+	// +listType=set
+	Reachable []string `json:"reachable,omitempty"`
+}
+
+// ServiceReflection selects Services.
+// +kubebuilder:validation:Enum=All;None
+type ServiceReflection string
+
+const (
+	// ReflectAllServices creates all Services of the namespaces that have Pods in the member.
+	ReflectAllServices ServiceReflection = "All"
+	// ReflectNoServices creates no Services in the member.
+	ReflectNoServices ServiceReflection = "None"
+)
 
 // NamespacesSpec selects the host namespaces whose Pods and claims a member accepts. In a pattern,
 // "*" matches any characters. The namespaces of Kubernetes (kube-*) and Xylem are never accepted.

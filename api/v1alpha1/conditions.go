@@ -197,6 +197,11 @@ const (
 	ReasonNodeNotReady = "NodeNotReady"
 	// ReasonSynced: the caches contain the member's objects. To do: nothing.
 	ReasonSynced = "Synced"
+	// ReasonServicesForbidden: the member's objects are cached, but the credentials lack the permission to
+	// create Services, so Pods in the member don't resolve the names of the host's Services. Nothing else is
+	// affected. To do: upgrade the chart xylem-member in the member, or apply config/member there, or set
+	// spec.services.reflect to None.
+	ReasonServicesForbidden = "ServicesForbidden"
 	// ReasonSyncing: Xylem is filling the caches. To do: nothing.
 	ReasonSyncing = "Syncing"
 	// ReasonReady: the member is ready for Pods and claims. To do: nothing.

@@ -24,6 +24,10 @@ const (
 	// PromiseDriverName is the driver of a promise ("mock" volume).
 	PromiseDriverName = "mock.csi.virtual-kubelet.io"
 
+	// EndpointSliceManager is the value of the label endpointslice.kubernetes.io/managed-by on the
+	// EndpointSlices that Xylem creates in members, which the member's own controllers therefore leave alone.
+	EndpointSliceManager = "xylem.io"
+
 	// ManagedByValue is the value of LabelManagedBy on everything that Xylem creates.
 	ManagedByValue = "xylem"
 
@@ -43,7 +47,8 @@ const (
 	// member's class.
 	DefaultClassPrefix = "virtual-disk-"
 
-	// AllPodCIDRs in a registration's spec.node.podCIDRs makes the host show all Pod IPs.
+	// AllPodCIDRs represents all addresses: in a registration's spec.node.podCIDRs, it makes the host show all
+	// Pod IPs.
 	AllPodCIDRs = "all"
 
 	// KubeconfigKey is the key of the kubeconfig in a registration's Secret.
@@ -103,6 +108,10 @@ const (
 	AnnotationCopyOf    = Prefix + "copy-of"
 	AnnotationCopyOfUID = Prefix + "copy-of-uid"
 	AnnotationCopyFor   = Prefix + "copy-for"
+
+	// AnnotationReflect, with the value "false" on a Service in the host, keeps Xylem from creating the Service
+	// in members.
+	AnnotationReflect = Prefix + "reflect"
 
 	// AnnotationPlacedIn, on root claims, is the cluster ID of the only member that may have a
 	// volume for the claim. On VolumeSnapshotContents in the host, it is the cluster ID of the

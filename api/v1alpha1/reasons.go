@@ -614,9 +614,10 @@ const (
 	// lists the objects that are left in the member. Reported on the registration. To do: if the
 	// member becomes reachable again, delete the objects that the message lists.
 	ReasonForcedDeregistration = "ForcedDeregistration"
-	// ReasonEndpointsInMember: a Service in the host selects Pods that run in a member. Xylem does
-	// not connect networks. Reported once on the Service. To do: if the networks are connected, set
-	// spec.node.podCIDRs of the registration, and check the route to the member's Pods.
+	// ReasonEndpointsInMember: a Service in the host selects Pods that run in a member, or clients in a
+	// member reach no endpoint of the Service, or not all of them. Xylem does not connect networks.
+	// Reported once on the Service. To do: if the networks are connected, set spec.node.podCIDRs or
+	// spec.services.reachable of the registration, and check the route to the Pods.
 	ReasonEndpointsInMember = "EndpointsInMember"
 	// ReasonNotOfXylem: Xylem did not create the CSIDriver csi.xylem.io or
 	// mock.csi.virtual-kubelet.io, and its settings differ from what Xylem needs. To do: delete the

@@ -71,6 +71,8 @@ type remainingObjects struct {
 	// collection then deleted the Pods. Or a Pod has volumes in the member but is not bound to a
 	// node yet.
 	leafPods []string
+	// leafServices are the Services that remain in the member when no host Pod is bound to the virtual node.
+	leafServices []string
 	// unplacedClaims are the claims in the host that lack their placement in the member, although the member has
 	// their leaf claims, according to a live list. It is read only if nothing else needs the link.
 	unplacedClaims []string
@@ -123,7 +125,7 @@ func (l *remainingObjects) nextStep() deregistrationStep {
 		return stepWithdrawClaims
 	case l.policy == v1alpha1.DeregistrationDrain && !l.forced && l.countDrainObjects() > 0:
 		return stepWaitForClaims
-	case len(l.leafPods) > 0 && !l.forced:
+	case len(l.leafPods)+len(l.leafServices) > 0 && !l.forced:
 		return stepWaitForLeafPods
 	case len(l.unplacedClaims) > 0 && !l.forced:
 		return stepWaitForPlacements
@@ -194,6 +196,18 @@ func (l *remainingObjects) describeRemaining() string {
 	return strings.Join(parts, ", ")
 }
 
+// describeLeaves describes the Pods or, after them, the Services that the member still has.
+func (l *remainingObjects) describeLeaves() string {
+	if len(l.leafPods) == 0 {
+		return fmt.Sprintf(
+			"the member still has %s that Xylem created (%s). Xylem deletes them. If they remain, check the Services' events, or leave them in the member by setting this annotation on the registration: %s=true",
+			wording.CountNoun(len(l.leafServices), "Service"), firstNames(l.leafServices), v1alpha1.AnnotationForceDeregister)
+	}
+	return fmt.Sprintf(
+		"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member by setting this annotation on the registration: %s=true",
+		wording.CountNoun(len(l.leafPods), "Pod"), firstNames(l.leafPods), v1alpha1.AnnotationForceDeregister)
+}
+
 // snapshotNamesOf returns the names of the VolumeSnapshots that the contents belong to.
 func snapshotNamesOf(contents []snapshotv1.VolumeSnapshotContent) []string {
 	names := make([]string, 0, len(contents))
@@ -223,6 +237,7 @@ type Fleet interface {
 	RemoveLink(name string) bool
 	MemberState(name string) (fleet.State, bool)
 	ListLeafPods(ctx context.Context, name string) ([]string, error)
+	ListLeafServices(ctx context.Context, name string) ([]string, error)
 	ListLeafClaims(ctx context.Context, name string) ([]mirror.Origin, error)
 }
 
@@ -329,9 +344,7 @@ func (r *Deregisterer) executeStep(ctx context.Context, cr *v1alpha1.ClusterRegi
 		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDraining, fmt.Sprintf(
 			"policy Drain waits for %s in the member. Delete them, or set spec.deregistration to Retain", l.describeDrainObjects()))
 	case stepWaitForLeafPods:
-		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
-			"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member by setting this annotation on the registration: %s=true",
-			wording.CountNoun(len(l.leafPods), "Pod"), firstNames(l.leafPods), v1alpha1.AnnotationForceDeregister))
+		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, l.describeLeaves())
 	case stepWaitForPlacements:
 		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
 			"the host does not record that the member has the disk of %s (%s): the host was restored, or somebody removed annotation %s. Xylem restores the record, if necessary after the confirmation that condition Connected or the claims' conditions ask for. To leave the disks in the member instead, after which these claims get new, empty disks in other members, set this annotation on the registration: %s=true",
@@ -444,6 +457,9 @@ func (r *Deregisterer) observeNodeAndPods(ctx context.Context, cr *v1alpha1.Clus
 	if l.connected && len(l.pods) == 0 {
 		if l.leafPods, err = r.Fleet.ListLeafPods(ctx, cr.Name); err != nil {
 			return fmt.Errorf("list the Pods that still run in member %s: %w", cr.Name, err)
+		}
+		if l.leafServices, err = r.Fleet.ListLeafServices(ctx, cr.Name); err != nil {
+			return fmt.Errorf("list the Services that are still in member %s: %w", cr.Name, err)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -248,7 +249,7 @@ func (f *Fleet) MemberState(name string) (State, bool) {
 	return s.state, true
 }
 
-// maxLeafPods is the maximum number of Pods that ListLeafPods returns.
+// maxLeafPods is the maximum number of Pods, or Services, that ListLeafPods and ListLeafServices return.
 const maxLeafPods = 100
 
 // listClaimsTimeout is the maximum duration of a complete list of a member's claims.
@@ -260,20 +261,34 @@ var errNotLinked = errors.New("the member is not connected")
 // ListLeafPods returns the names of up to maxLeafPods Pods that this host created in a member. It
 // reads live, and returns an error if the member is not linked.
 func (f *Fleet) ListLeafPods(ctx context.Context, name string) ([]string, error) {
+	return f.listLeafNames(ctx, name, "PodList")
+}
+
+// ListLeafServices is ListLeafPods for Services. It returns none if Xylem may not list Services, because it did not
+// create any then.
+func (f *Fleet) ListLeafServices(ctx context.Context, name string) ([]string, error) {
+	names, err := f.listLeafNames(ctx, name, "ServiceList")
+	if problem := (*access.ConnectionProblem)(nil); errors.As(err, &problem) && problem.Reason == v1alpha1.ReasonForbidden {
+		return nil, nil
+	}
+	return names, err
+}
+
+func (f *Fleet) listLeafNames(ctx context.Context, name, listKind string) ([]string, error) {
 	link, err := f.connectionOf(name)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	pods := newMetadataList("PodList")
-	if err := link.Live.List(ctx, &pods, f.matchOwnLeaves(), client.Limit(maxLeafPods)); err != nil {
-		return nil, access.ExplainRequestError("list Pods", err)
+	leaves := newMetadataList(listKind)
+	if err := link.Live.List(ctx, &leaves, f.matchOwnLeaves(), client.Limit(maxLeafPods)); err != nil {
+		return nil, access.ExplainRequestError("list "+strings.TrimSuffix(listKind, "List")+"s", err)
 	}
 	var names []string
-	for i := range pods.Items {
-		if _, ours := mirror.LeafOriginFromHost(f.HostID, &pods.Items[i]); ours {
-			names = append(names, pods.Items[i].Namespace+"/"+pods.Items[i].Name)
+	for i := range leaves.Items {
+		if _, ours := mirror.LeafOriginFromHost(f.HostID, &leaves.Items[i]); ours {
+			names = append(names, leaves.Items[i].Namespace+"/"+leaves.Items[i].Name)
 		}
 	}
 	return names, nil

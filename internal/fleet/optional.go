@@ -86,6 +86,27 @@ func (r KindReader) ServeBudgets(ctx context.Context, report func(*mirror.Refusa
 	})
 }
 
+// ServeServices reads the Services that this host created in the member, once the member lets Xylem create them,
+// until the context ends. If the registration reflects Services, it reports why the member doesn't. Otherwise, the
+// cache only shows what must be deleted.
+func (r KindReader) ServeServices(ctx context.Context, report func(*mirror.Refusal)) error {
+	return r.serveKinds(ctx, optionalKinds{
+		description: "Services", optionalCache: r.Link.Services,
+		checkProblem: func(ctx context.Context) (*mirror.Refusal, error) {
+			problem, err := member.ServicesWritable(ctx, r.Connection.Live, r.Link.Registration)
+			if err == nil && r.Link.ReflectServices {
+				report(problem)
+			} else if err == nil {
+				report(nil)
+			}
+			return problem, err
+		},
+		newCache: func(ctx context.Context, failed func(error)) (cache.Cache, error) {
+			return leafcache.NewServiceCache(ctx, r.Connection, r.CacheBudget, r.Scheme, r.Link.HostID, failed)
+		},
+	})
+}
+
 // serveKinds runs the cache of optional kinds, from when they can be read until the link ends.
 func (r KindReader) serveKinds(ctx context.Context, k optionalKinds) error {
 	for {

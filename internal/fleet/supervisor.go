@@ -81,6 +81,9 @@ type State struct {
 	// state of the token's renewal, or nil if no renewal is due.
 	TokenExpires time.Time
 	TokenRenewal *member.TokenRenewal
+	// ServicesProblem explains why Xylem may not create Services in the member although the registration asks for
+	// them. It is nil if it may, or if this is not known yet.
+	ServicesProblem *mirror.Refusal
 	// PolicyState reports whether the member's admission policies limit Xylem's account, as of the last
 	// connection. It is nil before the first one.
 	PolicyState *member.PolicyState
@@ -409,6 +412,7 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 		Snapshots:       member.NewOptionalCache(), HostSnapshots: s.fleet.HostSnapshots,
 		Attachments:   member.NewOptionalCache(),
 		Budgets:       member.NewOptionalCache(),
+		Services:      member.NewOptionalCache(),
 		Limiter:       c.Limiter,
 		Log:           s.log,
 		OnNodeSummary: func(facts member.NodeSummary) { s.updateState(func(state *State) { state.NodeSummary = &facts }) },
@@ -427,6 +431,11 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 	l.AddRunnable(func(ctx context.Context) error {
 		return kinds.ServeBudgets(ctx, func(problem *mirror.Refusal) {
 			s.updateState(func(state *State) { state.BudgetsProblem = problem })
+		})
+	})
+	l.AddRunnable(func(ctx context.Context) error {
+		return kinds.ServeServices(ctx, func(problem *mirror.Refusal) {
+			s.updateState(func(state *State) { state.ServicesProblem = problem })
 		})
 	})
 	return l, nil

@@ -19,7 +19,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/capacity"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/hostclaim"
-	"github.com/xylem-io/xylem/internal/controller/hostservice"
 	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
 	"github.com/xylem-io/xylem/internal/controller/leafbudget"
@@ -38,6 +37,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod"
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
+	"github.com/xylem-io/xylem/internal/controller/rootservice"
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/source"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
@@ -137,7 +137,6 @@ func (w *wiring) addHostControllers() error {
 		},
 		virtualnode.DriverName:    &virtualnode.DriverReconciler{Client: w.client, Recorder: recorder},
 		hostclaim.Name:            &hostclaim.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Snapshots: w.snapshots, Clock: clock.RealClock{}},
-		hostservice.Name:          &hostservice.Reconciler{Client: w.client, Recorder: recorder},
 		awaymember.PodName:        &awaymember.PodReconciler{Client: w.client, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
 		awaymember.AttachmentName: &awaymember.AttachmentReconciler{Client: w.client, Fleet: fleet, Clock: clock.RealClock{}},
 		waitingpod.Name:           &waitingpod.Reconciler{Client: w.client, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Clock: clock.RealClock{}},
@@ -176,6 +175,7 @@ func (w *wiring) addMemberControllers(_ context.Context, link *member.Link) erro
 		func(link *member.Link) error {
 			return rootconfig.Setup(link, rootconfig.Options{RenewAfter: w.options.RenewTokensAfter})
 		},
+		rootservice.Setup,
 		func(link *member.Link) error {
 			return rootpvc.Setup(link, rootpvc.Options{Options: volumes, Namespace: w.options.Namespace, Mirrors: w.mirrorTracker, Latency: w.latency, Backlog: w.backlog, OtherMembers: w.otherMembers})
 		},

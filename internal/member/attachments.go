@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,16 +37,39 @@ func AttachmentsReadable(ctx context.Context, live client.Reader, registration s
 // the xylem-member chart do not grant these permissions. An error means that it is unknown.
 func BudgetsWritable(ctx context.Context, live client.Client, registration string) (*mirror.Refusal, error) {
 	for _, verb := range []string{"watch", "create"} {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: policyv1.GroupName, Resource: "poddisruptionbudgets"},
-		}}
-		if err := live.Create(ctx, review); err != nil {
-			return nil, fmt.Errorf("review the permission to %s poddisruptionbudgets: %w", verb, err)
+		allowed, err := reviewPermission(ctx, live, authorizationv1.ResourceAttributes{Verb: verb, Group: policyv1.GroupName, Resource: "poddisruptionbudgets"})
+		if err != nil {
+			return nil, err
 		}
-		if !review.Status.Allowed {
+		if !allowed {
 			return mirror.NewRefusal(v1alpha1.ReasonBudgetNotEnforced, "member %q does not let Xylem %s poddisruptionbudgets, so a drain of its nodes does not respect the host's PodDisruptionBudgets. Upgrade the chart xylem-member in the member, or apply config/member to it",
 				registration, verb), nil
 		}
 	}
 	return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
+}
+
+// ServicesWritable returns why Xylem cannot create a member's Services and EndpointSlices, or nil if it can. Older
+// versions of the xylem-member chart do not grant these permissions. An error means that it is unknown.
+func ServicesWritable(ctx context.Context, live client.Client, registration string) (*mirror.Refusal, error) {
+	for _, resource := range []authorizationv1.ResourceAttributes{{Verb: "create", Resource: "services"}, {Verb: "create", Group: discoveryv1.GroupName, Resource: "endpointslices"}} {
+		allowed, err := reviewPermission(ctx, live, resource)
+		if err != nil {
+			return nil, err
+		}
+		if !allowed {
+			return mirror.NewRefusal(v1alpha1.ReasonServicesForbidden, "member %q does not let Xylem create %s, so its Pods don't resolve the names of the host's Services. Upgrade the chart xylem-member in the member, or apply config/member to it. If you don't need these Services, set spec.services.reflect to %s",
+				registration, resource.Resource, v1alpha1.ReflectNoServices), nil
+		}
+	}
+	return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
+}
+
+// reviewPermission asks the member whether the manager's account has a permission.
+func reviewPermission(ctx context.Context, live client.Client, permission authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &permission}}
+	if err := live.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("review the permission to %s %s: %w", permission.Verb, permission.Resource, err)
+	}
+	return review.Status.Allowed, nil
 }

@@ -64,6 +64,9 @@ type Link struct {
 	Attachments *OptionalCache
 	// Budgets is the cache of the member's PodDisruptionBudgets. Not every member lets Xylem create them.
 	Budgets *OptionalCache
+	// Services is the cache of the Services and EndpointSlices that this host created in the member. Not every
+	// member lets Xylem create them.
+	Services *OptionalCache
 	// NamespaceRejections are the namespaces that the member rejects.
 	NamespaceRejections NamespaceRejections
 	// Live reads from the member, bypassing caches.
@@ -251,6 +254,20 @@ func (l *Link) LeafBudgetCache() client.Reader {
 		return nil
 	}
 	return l.Budgets.ServedCache()
+}
+
+// LeafServiceSource is LeafObjectSource for Services and EndpointSlices, once Xylem may create them.
+func (l *Link) LeafServiceSource(object client.Object, requests route.RequestsOfObject, only ...predicate.Predicate) source.Source {
+	return l.Services.EventSource(object, route.EnqueueHandler(requests), only...)
+}
+
+// LeafServiceCache returns the cache of the member's Services and EndpointSlices, or nil if Xylem may not create
+// them or has not read them yet.
+func (l *Link) LeafServiceCache() client.Reader {
+	if l.Services == nil || l.Services.ServedCache() == nil {
+		return nil
+	}
+	return l.Services.ServedCache()
 }
 
 // RootDeletionSource returns a source of the deletions of one kind in the host, including those that do not

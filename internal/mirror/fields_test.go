@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -193,6 +194,20 @@ func TestTablesMatchTranslation(t *testing.T) {
 			return &host.Spec, nil
 		})
 	})
+	t.Run("service", func(t *testing.T) {
+		checkTable(t, mirror.ServiceFieldTable, func(spec *corev1.ServiceSpec) (*corev1.ServiceSpec, error) {
+			leaf, refusal := mirror.TranslateService(&corev1.Service{Spec: *spec}, mirrortest.Member)
+			if refusal != nil {
+				return nil, refusal
+			}
+			return &leaf.Spec, nil
+		})
+	})
+	t.Run("endpoint", func(t *testing.T) {
+		checkTable(t, mirror.EndpointFieldTable, func(endpoint *discoveryv1.Endpoint) (*discoveryv1.Endpoint, error) {
+			return new(mirror.TranslateEndpoint(endpoint, mirrortest.Member)), nil
+		})
+	})
 	t.Run("snapshot", func(t *testing.T) {
 		checkTable(t, snapshot.SnapshotFieldTable, func(spec *snapshotv1.VolumeSnapshotSpec) (*snapshotv1.VolumeSnapshotSpec, error) {
 			return &snapshot.TranslateSnapshot(&snapshotv1.VolumeSnapshot{Spec: *spec}, "x", mirrortest.Member).Spec, nil
@@ -269,5 +284,5 @@ func checkRefused(t *testing.T, path string, err error) {
 
 // Tables returns all tables in the order of FIELDS.md.
 func Tables() []fields.Table {
-	return []fields.Table{fields.MetaTable, podspec.PodFieldTable, podstatus.PodStatusFieldTable, pvc.ClaimFieldTable, pvc.ClaimStatusFieldTable, hostpv.VolumeFieldTable, snapshot.SnapshotFieldTable, snapshot.ContentStatusFieldTable, mirror.BudgetFieldTable}
+	return []fields.Table{fields.MetaTable, podspec.PodFieldTable, podstatus.PodStatusFieldTable, pvc.ClaimFieldTable, pvc.ClaimStatusFieldTable, hostpv.VolumeFieldTable, snapshot.SnapshotFieldTable, snapshot.ContentStatusFieldTable, mirror.BudgetFieldTable, mirror.ServiceFieldTable, mirror.EndpointFieldTable}
 }

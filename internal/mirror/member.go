@@ -24,6 +24,10 @@ type Member struct {
 	APIServer *APIServer
 	// PriorityClasses maps the host's PriorityClasses to the member's, by name.
 	PriorityClasses map[string]string
+	// ReflectServices means that the host's Services exist in the member, too.
+	ReflectServices bool
+	// Reachable are the ranges of addresses outside the member that its Pods can reach.
+	Reachable []netip.Prefix
 	// LoosenPodSecurity reports whether the member's admin allows host Pod Security labels that are
 	// weaker than the member's default.
 	LoosenPodSecurity bool

@@ -7,6 +7,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
@@ -129,7 +130,7 @@ func ownerKeysOf(obj client.Object) []ownerKey {
 		}
 	case *snapshotv1.VolumeSnapshot:
 		return nil // its content names the member
-	case *storagev1.StorageClass, *corev1.Namespace, *policyv1.PodDisruptionBudget: // budgets for Pods in any member
+	case *storagev1.StorageClass, *corev1.Namespace, *policyv1.PodDisruptionBudget, *corev1.Service, *discoveryv1.EndpointSlice: // for Pods in any member
 		keys = append(keys, ownerKey{kind: byAll})
 	default:
 		add(byCluster, obj.GetLabels()[v1alpha1.LabelClusterID])

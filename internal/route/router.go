@@ -35,6 +35,7 @@ func routedKinds() []client.Object {
 		&corev1.Namespace{},
 		&corev1.Node{},
 		&policyv1.PodDisruptionBudget{},
+		&corev1.Service{},
 		&storagev1.CSIStorageCapacity{},
 	}
 }
@@ -54,6 +55,10 @@ type Router struct {
 	objectsMu sync.RWMutex
 	objects   map[reflect.Type]toolscache.Indexer
 
+	// onDemand contains the kinds that OnDemandSource has begun to route.
+	onDemandMu sync.Mutex
+	onDemand   map[reflect.Type]bool
+
 	mu            sync.RWMutex
 	subscriptions map[reflect.Type]map[ownerKey]map[*subscription]struct{}
 }
@@ -67,7 +72,7 @@ type subscription struct {
 
 // New creates a Router for the host's cache.
 func New(hostCache cache.Cache) *Router {
-	return &Router{cache: hostCache, objects: map[reflect.Type]toolscache.Indexer{}, subscriptions: map[reflect.Type]map[ownerKey]map[*subscription]struct{}{}}
+	return &Router{cache: hostCache, onDemand: map[reflect.Type]bool{}, objects: map[reflect.Type]toolscache.Indexer{}, subscriptions: map[reflect.Type]map[ownerKey]map[*subscription]struct{}{}}
 }
 
 // ownerIndex is the name of the index by owner.
@@ -210,6 +215,31 @@ func (r *Router) MemberSource(owner Owner, object client.Object, requests Reques
 		r.addSubscription(owner.routingKeys(), reflect.TypeOf(object), s)
 		return r.VisitObjects(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.enqueueRequests(nil, obj) })
 	})
+}
+
+// OnDemandSource is MemberSource for a kind that is routed only once a member needs it. The first source starts to
+// watch the kind.
+func (r *Router) OnDemandSource(owner Owner, object client.Object, requests RequestsOfObject) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error {
+		if err := r.routeOnDemand(ctx, object); err != nil {
+			return err
+		}
+		return r.MemberSource(owner, object, requests).Start(ctx, q) //nolint:wrapcheck // the source's own
+	})
+}
+
+// routeOnDemand adds the permanent handlers of a kind once.
+func (r *Router) routeOnDemand(ctx context.Context, object client.Object) error {
+	r.onDemandMu.Lock()
+	defer r.onDemandMu.Unlock()
+	if r.onDemand[reflect.TypeOf(object)] {
+		return nil
+	}
+	if err := r.addHandlers(ctx, []client.Object{object}); err != nil {
+		return err
+	}
+	r.onDemand[reflect.TypeOf(object)] = true
+	return nil
 }
 
 // DeletionsSource returns a controller's source of the deletions of a host kind, regardless of the member that

@@ -33,7 +33,7 @@ var noNeed = map[string][]string{
 	},
 	"it is about members, nodes and placement": {
 		"xylem.io/cluster", "xylem.io/cluster-id", "xylem.io/virtual-node", "offered-by.xylem.io/", "backend.xylem.io/", "xylem.io/node-spec", "xylem.io/namespace-rules",
-		"xylem.io/placed-in", "xylem.io/steered-to", "xylem.io/tried", "xylem.io/capacity-estimated",
+		"xylem.io/placed-in", "xylem.io/steered-to", "xylem.io/tried", "xylem.io/capacity-estimated", "xylem.io/reflect",
 	},
 	"it is about registrations, fences and restores": {
 		"xylem.io/registration", "xylem.io/fence-epoch", "xylem.io/restored", "xylem.io/host-restored", "xylem.io/withdrawn", "xylem.io/confirm-restore",

@@ -39,7 +39,6 @@ var readerFields = map[string]side{
 	"clusterregistration.Reconciler.Live":    liveSide,
 	"awaymember.PodReconciler.Client":        hostSide,
 	"awaymember.AttachmentReconciler.Client": hostSide,
-	"hostservice.Reconciler.Client":          hostSide,
 	"waitingpod.Reconciler.Client":           hostSide,
 	"virtualnode.DriverReconciler.Client":    hostSide,
 	"virtualnode.Heartbeat.Cache":            hostSide,

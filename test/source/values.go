@@ -51,7 +51,7 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/cluster" && f.Name() == "GetCache" {
 			return []side{hostSide}
 		}
-		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == module+"internal/member" && slices.Contains([]string{"LeafSnapshotCache", "LeafAttachmentCache", "LeafBudgetCache"}, f.Name()) {
+		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == module+"internal/member" && slices.Contains([]string{"LeafSnapshotCache", "LeafAttachmentCache", "LeafBudgetCache", "LeafServiceCache"}, f.Name()) {
 			return []side{leafSide}
 		}
 	}

@@ -116,8 +116,10 @@ var watchingCalls = []watchingCall{
 	{module + "internal/member", "LeafSnapshotSource", leafSide, 0},
 	{module + "internal/member", "LeafAttachmentSource", leafSide, 0},
 	{module + "internal/member", "LeafBudgetSource", leafSide, 0},
+	{module + "internal/member", "LeafServiceSource", leafSide, 0},
+	{module + "internal/route", "OnDemandSource", hostSide, 1},
 	{module + "internal/member", "HostSnapshotSource", hostSide, 0},
-	{module + "internal/route", "EventSource", hostSide, 0}, // LeafSnapshotSource and LeafAttachmentSource also call it
+	{module + "internal/route", "EventSource", hostSide, 0}, // LeafSnapshotSource, LeafAttachmentSource and LeafServiceSource also call it
 }
 
 // accesses records a call that reads or watches, and returns false for other calls.

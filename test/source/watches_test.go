@@ -45,9 +45,6 @@ var unwatchedReads = map[unwatchedRead]string{
 
 	{"rootpod.reconciler", access{hostSide, "Node"}}: "for a kubelet's checks, even if the scheduler bound the Pod to another node; for the nodes that the scheduler selected for claims, only whether they exist: the next selection changes the claim",
 
-	{"hostservice.Reconciler", access{hostSide, "Node"}}:                "whether a Pod's node is virtual: this does not change",
-	{"hostservice.Reconciler", access{hostSide, "ClusterRegistration"}}: "only for the message of an event",
-
 	{"waitingpod.Reconciler", access{hostSide, "StorageClass"}}:     "when the class of a Pod's claim is created, the scheduler retries the Pod, which changes the Pod",
 	{"waitingpod.Reconciler", access{hostSide, "PersistentVolume"}}: "the volume of a bound claim, which already exists: the scheduler's next attempt changes the Pod",
 

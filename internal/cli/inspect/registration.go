@@ -30,7 +30,7 @@ func concernsAdmin(c, ready *metav1.Condition) bool {
 	case v1alpha1.ConditionReady:
 		return c.Reason == v1alpha1.ReasonConfirmationNeeded || c.Reason == v1alpha1.ReasonDraining || c.Reason == v1alpha1.ReasonMemberUnreachable
 	case v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced:
-		return c.Reason == v1alpha1.ReasonBudgetNotEnforced || c.Status == metav1.ConditionFalse && ready != nil && ready.Reason == c.Reason
+		return c.Reason == v1alpha1.ReasonBudgetNotEnforced || c.Reason == v1alpha1.ReasonServicesForbidden || c.Status == metav1.ConditionFalse && ready != nil && ready.Reason == c.Reason
 	}
 	return c.Status == metav1.ConditionFalse
 }

@@ -72,6 +72,8 @@ func ConnectionAndReady(state fleet.State, nodeReady metav1.Condition, ready Rea
 		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonSyncing, "Xylem is reading the member's objects"
 	case state.BudgetsProblem != nil:
 		synced.Reason, synced.Message = state.BudgetsProblem.Reason, state.BudgetsProblem.Message
+	case state.ServicesProblem != nil:
+		synced.Reason, synced.Message = state.ServicesProblem.Reason, state.ServicesProblem.Message
 	}
 
 	sum := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,

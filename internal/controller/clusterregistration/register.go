@@ -32,18 +32,6 @@ func (r *Reconciler) fleetRegistration(ctx context.Context, cr *v1alpha1.Cluster
 		ConfirmRestore: cr.Annotations[v1alpha1.AnnotationConfirmRestore],
 	}
 	wanted.PriorityClasses = placement.ClassesByHostName(cr.Spec.Pods.PriorityClasses)
-	for _, cidr := range cr.Spec.Node.PodCIDRs {
-		if cidr == v1alpha1.AllPodCIDRs {
-			wanted.PodCIDRs = mirror.AllPodCIDRs
-			break
-		}
-		prefix, err := netip.ParsePrefix(cidr)
-		if err != nil { // the CRD's validation rejects this, but the object may predate it
-			wanted.LinkProblem = newProblemf(v1alpha1.ReasonKubeconfigInvalid, "spec.node.podCIDRs: %v", err)
-			return wanted, nil
-		}
-		wanted.PodCIDRs = append(wanted.PodCIDRs, prefix)
-	}
 	var err error
 	if server := cr.Spec.APIServer; server != nil {
 		caBundle := server.CABundle
@@ -55,6 +43,15 @@ func (r *Reconciler) fleetRegistration(ctx context.Context, cr *v1alpha1.Cluster
 			return wanted, nil
 		}
 	}
+	if wanted.PodCIDRs, err = parseRanges(cr.Spec.Node.PodCIDRs); err != nil { // the CRD's validation rejects this, but the object may predate it
+		wanted.LinkProblem = newProblemf(v1alpha1.ReasonKubeconfigInvalid, "spec.node.podCIDRs: %v", err)
+		return wanted, nil
+	}
+	if wanted.Reachable, err = parseRanges(cr.Spec.Services.Reachable); err != nil {
+		wanted.LinkProblem = newProblemf(v1alpha1.ReasonKubeconfigInvalid, "spec.services.reachable: %v", err)
+		return wanted, nil
+	}
+	wanted.ReflectServices = cr.Spec.Services.Reflect != v1alpha1.ReflectNoServices
 	if wanted.LinkProblem, err = r.nodeNameProblem(ctx, cr); err != nil || wanted.LinkProblem != nil {
 		return wanted, err
 	}
@@ -74,6 +71,22 @@ func (r *Reconciler) fleetRegistration(ctx context.Context, cr *v1alpha1.Cluster
 		wanted.Kubeconfig = secret.Data[v1alpha1.KubeconfigKey]
 	}
 	return wanted, nil
+}
+
+// parseRanges parses a list of CIDRs, or the word all.
+func parseRanges(cidrs []string) ([]netip.Prefix, error) {
+	var ranges []netip.Prefix
+	for _, cidr := range cidrs {
+		if cidr == v1alpha1.AllPodCIDRs {
+			return mirror.AllPodCIDRs, nil
+		}
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // the caller names the field
+		}
+		ranges = append(ranges, prefix)
+	}
+	return ranges, nil
 }
 
 // nodeNameProblem rejects a registration whose node name belongs to an ordinary node or to an older

@@ -60,6 +60,7 @@ func SetupWithLink(link *member.Link) error {
 		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, objectNamespaceToRequests, existenceChanged)),
 		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.ConfigMap{}, objectNamespaceToRequests, existenceChanged)),
 		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafObjectSource(&corev1.Secret{}, objectNamespaceToRequests, existenceChanged)),
+		route.DelayUnlessUrgent(route.NeverUrgent, link.LeafServiceSource(&corev1.Service{}, objectNamespaceToRequests, existenceChanged)),
 	)
 }
 
@@ -229,8 +230,14 @@ func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Po
 
 // isNamespaceOccupied reports whether the namespace in the member contains leaves.
 func (r *reconciler) isNamespaceOccupied(ctx context.Context, name string) (bool, error) {
-	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
-		if err := r.Cache.List(ctx, list, client.InNamespace(name), client.Limit(1), index.ReadOnly); err != nil {
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}} {
+		var from client.Reader = r.Cache
+		if _, service := list.(*corev1.ServiceList); service {
+			if from = r.LeafServiceCache(); from == nil {
+				continue // the proof finds Services that the cache lacks
+			}
+		}
+		if err := from.List(ctx, list, client.InNamespace(name), client.Limit(1), index.ReadOnly); err != nil {
 			return false, fmt.Errorf("list the leaves in namespace %s of the member: %w", name, err)
 		}
 		if meta.LenList(list) > 0 {

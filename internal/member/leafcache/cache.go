@@ -9,6 +9,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,7 +100,7 @@ func createInformers(ctx context.Context, c cache.Cache, kinds ...client.Object)
 // NewSnapshotCache creates the cache of a member's snapshots. If the member rejects a watch, for
 // example because it no longer serves snapshots, the cache calls failed().
 func NewSnapshotCache(ctx context.Context, c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
-	built, err := newKindCache(c, held, scheme, failed, map[reflect.Type]kindReduction{
+	built, err := newKindCache(c, held, scheme, failed, nil, map[reflect.Type]kindReduction{
 		reflect.TypeFor[*snapshotv1.VolumeSnapshot](): {reduce: reduceSnapshot(hostID)},
 	})
 	if err != nil {
@@ -114,7 +115,7 @@ func NewSnapshotCache(ctx context.Context, c *member.Connection, held *CacheBudg
 // NewAttachmentCache creates the cache of a member's VolumeAttachments. If the member rejects a watch,
 // for example because Xylem has lost the permission, the cache calls failed().
 func NewAttachmentCache(ctx context.Context, c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
-	built, err := newKindCache(c, held, scheme, failed, map[reflect.Type]kindReduction{
+	built, err := newKindCache(c, held, scheme, failed, nil, map[reflect.Type]kindReduction{
 		reflect.TypeFor[*storagev1.VolumeAttachment](): {reduce: reduceAttachment},
 	})
 	if err != nil {
@@ -129,7 +130,7 @@ func NewAttachmentCache(ctx context.Context, c *member.Connection, held *CacheBu
 // NewBudgetCache creates the cache of a member's PodDisruptionBudgets. Like NewAttachmentCache, it calls failed() if
 // the member rejects a watch. It includes the member's own, because two budgets for a Pod block its eviction.
 func NewBudgetCache(ctx context.Context, c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
-	built, err := newKindCache(c, held, scheme, failed, map[reflect.Type]kindReduction{
+	built, err := newKindCache(c, held, scheme, failed, nil, map[reflect.Type]kindReduction{
 		reflect.TypeFor[*policyv1.PodDisruptionBudget](): {reduce: reduceBudget},
 	})
 	if err != nil {
@@ -148,12 +149,27 @@ func reduceBudget(obj any) (any, error) {
 	return budget, nil
 }
 
+// NewServiceCache creates the cache of the Services and EndpointSlices that this host created in a member. Like
+// NewAttachmentCache, it calls failed() if the member rejects a watch. The member's own EndpointSlices of these
+// Services have their labels, too, so the selector names Xylem as their manager.
+func NewServiceCache(ctx context.Context, c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
+	built, err := newKindCache(c, held, scheme, failed, map[client.Object]cache.ByObject{
+		&corev1.Service{}:            {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})},
+		&discoveryv1.EndpointSlice{}: {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID, discoveryv1.LabelManagedBy: v1alpha1.EndpointSliceManager})},
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("create the cache of the member's Services: %w", err)
+	}
+	return built, createInformers(ctx, built, &corev1.Service{}, &discoveryv1.EndpointSlice{})
+}
+
 // newKindCache creates a cache of kinds that a member may stop serving.
-func newKindCache(c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, failed func(error), reductions map[reflect.Type]kindReduction) (cache.Cache, error) {
+func newKindCache(c *member.Connection, held *CacheBudget, scheme *runtime.Scheme, failed func(error), selected map[client.Object]cache.ByObject, reductions map[reflect.Type]kindReduction) (cache.Cache, error) {
 	return cache.New(c.Config, cache.Options{ //nolint:wrapcheck // the callers wrap it
 		HTTPClient:                  c.Watches,
 		Scheme:                      scheme,
 		Mapper:                      member.NewRESTMapper(),
+		ByObject:                    selected,
 		ReaderFailOnMissingInformer: true,
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

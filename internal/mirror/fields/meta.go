@@ -18,7 +18,7 @@ var MetaTable = Table{
 	Fields: []Field{
 		{"name", Keep, "Xylem finds the leaf by its root's name"},
 		{"namespace", Keep, "the leaf's namespace has the same name"},
-		{"labels", Translate, "copied to all leaves except PodDisruptionBudgets, and later changes to Pods and bound claims, except `xylem.io/*`, so that selectors match leaves as they match roots; Xylem adds the origin's labels, including `app.kubernetes.io/managed-by`"},
+		{"labels", Translate, "copied to all leaves except Services and PodDisruptionBudgets, and later changes to Pods and bound claims, except `xylem.io/*`, so that selectors match leaves as they match roots; Xylem adds the origin's labels, including `app.kubernetes.io/managed-by`"},
 		{"annotations", Translate, "copied like labels, except `xylem.io/*`, kubectl's last-applied configuration, and the keys in which Kubernetes keeps a cluster's own state (`pv.kubernetes.io/*`, `volume.kubernetes.io/*` and their beta forms, `snapshot.storage.kubernetes.io/*`, `kubernetes.io/config.*`); Xylem adds the origin's annotations"},
 		{"generateName", Drop, "the host's API server has already generated the name"},
 		{"selfLink", Drop, "removed from Kubernetes"},

@@ -102,6 +102,7 @@ func foreign(pod, claim string, change func(*metav1.ObjectMeta)) []client.Object
 		}},
 		&corev1.ConfigMap{ObjectMeta: meta(claim), Data: map[string]string{"k": "v"}},
 		&corev1.Secret{ObjectMeta: meta(claim), StringData: map[string]string{"k": "v"}},
+		&corev1.Service{ObjectMeta: meta(claim), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
 	}
 }
 

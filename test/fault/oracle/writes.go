@@ -92,6 +92,8 @@ func resourceOf(obj client.Object) string {
 		return "configmaps"
 	case *corev1.Secret:
 		return "secrets"
+	case *corev1.Service:
+		return "services"
 	case *corev1.Namespace:
 		return "namespaces"
 	case *snapshotv1.VolumeSnapshot:

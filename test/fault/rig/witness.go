@@ -31,7 +31,7 @@ type Witness struct {
 func kinds() []client.ObjectList {
 	return []client.ObjectList{
 		&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.PodList{},
-		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.NamespaceList{},
+		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.NamespaceList{},
 		&snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotContentList{},
 	}
 }

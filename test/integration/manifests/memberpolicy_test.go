@@ -2,6 +2,8 @@ package manifests_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,12 +12,14 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -96,6 +100,43 @@ func leafBudget(namespace string) *policyv1.PodDisruptionBudget {
 	}
 }
 
+// leafService returns a Service as root_service creates it, but without a stamp.
+func leafService(namespace *string, change ...func(*corev1.Service)) func() client.Object {
+	return func() client.Object {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: *namespace, Name: unique("web")}}
+		s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Port: 80}}}
+		for _, f := range change {
+			f(s)
+		}
+		return s
+	}
+}
+
+// leafSlice returns an EndpointSlice as root_service creates it, but without a stamp.
+func leafSlice(namespace *string, addresses ...string) func() client.Object {
+	return func() client.Object {
+		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: *namespace, Name: unique("web"), Labels: map[string]string{
+			discoveryv1.LabelManagedBy: v1alpha1.EndpointSliceManager, discoveryv1.LabelServiceName: "web",
+		}}, AddressType: discoveryv1.AddressTypeIPv4}
+		if strings.Contains(addresses[0], ":") {
+			slice.AddressType = discoveryv1.AddressTypeIPv6
+		}
+		for _, address := range addresses {
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}})
+		}
+		return slice
+	}
+}
+
+// manyAddresses returns as many addresses as an EndpointSlice can have endpoints.
+func manyAddresses() []string {
+	all := make([]string, 1000)
+	for i := range all {
+		all[i] = fmt.Sprintf("10.1.%d.%d", i/250, 1+i%250)
+	}
+	return all
+}
+
 var _ = Describe("The policies of a member", Ordered, func() {
 	var (
 		memberAdmin, account, other client.Client
@@ -127,7 +168,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		role := &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "tenants-of-everything"},
 			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{"", "coordination.k8s.io", policyv1.GroupName, rbacv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"},
+				APIGroups: []string{"", "coordination.k8s.io", discoveryv1.GroupName, policyv1.GroupName, rbacv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"},
 			}},
 		}
 		binding := &rbacv1.ClusterRoleBinding{
@@ -629,6 +670,89 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 		}, stamped),
 	)
+
+	DescribeTable("allow only Services and EndpointSlices that open the member to nobody",
+		func(ctx SpecContext, object func() client.Object, allowed bool) {
+			o := object()
+			if o.GetAnnotations()[v1alpha1.AnnotationRoot] == "" {
+				stamped(o)
+			}
+			err := account.Create(ctx, o, client.DryRunAll)
+			if allowed {
+				Expect(err).NotTo(HaveOccurred())
+			} else {
+				Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+			}
+		},
+		Entry("a Service", SpecTimeout(settle), leafService(&made), true),
+		Entry("a headless Service", SpecTimeout(settle), leafService(&made, func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }), true),
+		Entry("a Service in a namespace that was handed over", SpecTimeout(settle), leafService(&handed), true),
+		Entry("a Service in a foreign namespace", SpecTimeout(settle), leafService(&foreign), false),
+		Entry("a Service with a node port", SpecTimeout(settle), leafService(&made, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }), false),
+		Entry("a Service with a load balancer", SpecTimeout(settle), leafService(&made, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer }), false),
+		Entry("a Service with external IPs", SpecTimeout(settle), leafService(&made, func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"192.0.2.1"} }), false),
+		Entry("a Service with an external name", SpecTimeout(settle), leafService(&made, func(s *corev1.Service) {
+			s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"}
+		}), false),
+		Entry("a Service that gets a name in the member's DNS zone", SpecTimeout(settle), leafService(&made, func(s *corev1.Service) {
+			annotate("external-dns.alpha.kubernetes.io/hostname", "www.example.com")(s)
+		}), false),
+		Entry("a Service that the member's proxies ignore", SpecTimeout(settle), leafService(&made, func(s *corev1.Service) {
+			label("service.kubernetes.io/service-proxy-name", "other")(s)
+		}), false),
+		Entry("an EndpointSlice", SpecTimeout(settle), leafSlice(&made, "10.1.2.3"), true),
+		Entry("an EndpointSlice for IPv6", SpecTimeout(settle), leafSlice(&made, "2001:db8::1"), true),
+		Entry("an EndpointSlice with as many endpoints as the API allows", SpecTimeout(settle), leafSlice(&made, manyAddresses()...), true),
+		Entry("an EndpointSlice in a foreign namespace", SpecTimeout(settle), leafSlice(&foreign, "10.1.2.3"), false),
+		Entry("an EndpointSlice with a metadata service", SpecTimeout(settle), leafSlice(&made, "10.1.2.3", "100.100.100.200"), false),
+		Entry("an EndpointSlice with Azure's wire server", SpecTimeout(settle), leafSlice(&made, "168.63.129.16"), false),
+		Entry("an EndpointSlice with AWS's metadata service for IPv6", SpecTimeout(settle), leafSlice(&made, "fd00:ec2::254"), false),
+		Entry("an EndpointSlice with an address that embeds IPv4", SpecTimeout(settle), leafSlice(&made, "64:ff9b::a9fe:a9fe"), false),
+		Entry("an EndpointSlice that the member's controllers manage", SpecTimeout(settle), func() client.Object {
+			slice := leafSlice(&made, "10.1.2.3")()
+			label(discoveryv1.LabelManagedBy, "endpointslice-controller.k8s.io")(slice)
+			return slice
+		}, false),
+		Entry("an EndpointSlice of names", SpecTimeout(settle), func() client.Object {
+			slice := leafSlice(&made, "example.com")()
+			slice.(*discoveryv1.EndpointSlice).AddressType = discoveryv1.AddressTypeFQDN
+			return slice
+		}, false),
+		Entry("an EndpointSlice that names a Pod", SpecTimeout(settle), func() client.Object {
+			slice := leafSlice(&made, "10.1.2.3")()
+			slice.(*discoveryv1.EndpointSlice).Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: made, Name: "other"}
+			return slice
+		}, false),
+	)
+
+	It("protect the member's own Services and EndpointSlices, also those of leaf Services", func(ctx SpecContext) {
+		leaf := leafService(&made)().(*corev1.Service)
+		stamped(leaf)
+		Expect(account.Create(ctx, leaf)).To(Succeed())
+		Expect(account.Patch(ctx, leaf.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"publishNotReadyAddresses":true}}`)))).To(Succeed())
+		for _, change := range []string{`{"spec":{"type":"NodePort"}}`, `{"spec":{"externalIPs":["192.0.2.1"]}}`, `{"metadata":{"annotations":{"example.com/a":"b"}}}`} {
+			Expect(account.Patch(ctx, leaf.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(change)))).To(MatchError(apierrors.IsForbidden, "IsForbidden"), change)
+		}
+		// The member's controller copies the labels of the Service.
+		own := leafSlice(&made, "10.1.2.3")().(*discoveryv1.EndpointSlice)
+		label(v1alpha1.LabelHost, someHost)(own)
+		label(v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)(own)
+		label(discoveryv1.LabelManagedBy, "endpointslice-controller.k8s.io")(own)
+		Expect(other.Create(ctx, own)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, own)).To(Succeed()) }, NodeTimeout(settle))
+		theirs := leafService(&made)().(*corev1.Service)
+		Expect(other.Create(ctx, theirs)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, theirs)).To(Succeed()) }, NodeTimeout(settle))
+		for _, o := range []client.Object{own, theirs} {
+			Expect(account.Delete(ctx, o)).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
+			Expect(account.Patch(ctx, o.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+discoveryv1.LabelManagedBy+`":"`+v1alpha1.EndpointSliceManager+`"}}}`)))).
+				To(MatchError(apierrors.IsForbidden, "IsForbidden"))
+		}
+		forged := leafService(&made)()
+		stamped(forged)
+		Expect(other.Create(ctx, forged)).To(MatchError(ContainSubstring("stamps.xylem.io")))
+		Expect(account.Delete(ctx, leaf)).To(Succeed())
+	}, SpecTimeout(settle))
 
 	It("allow the account to change and delete only objects with its stamp", func(ctx SpecContext) {
 		for _, tc := range []struct {

@@ -130,6 +130,7 @@ var _ = Describe("Xylem", func() {
 	It("writes each field only with the controller that owns it", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Host.API.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}})).To(Succeed())
+		s.service(ctx, "db")
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne), sized("10m", "16Mi"), func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "settings", VolumeSource: corev1.VolumeSource{
@@ -146,6 +147,7 @@ var _ = Describe("Xylem", func() {
 			WithTransform(func(r corev1.ResourceList) string { return r.Storage().String() }, Equal("2Gi"))))
 
 		member := x.Member(one)
+		until[corev1.Service](ctx, s, member, "db", Not(BeNil()))
 		for _, seen := range []struct {
 			side string
 			in   *harness.Cluster
@@ -162,6 +164,7 @@ var _ = Describe("Xylem", func() {
 			{"leaf", member, &corev1.Pod{}, "app"},
 			{"leaf", member, &corev1.PersistentVolume{}, volume},
 			{"leaf", member, &corev1.Namespace{}, s.namespace},
+			{"leaf", member, &corev1.Service{}, "db"},
 			{"leaf", member, &corev1.ConfigMap{}, s.copies(ctx).NameOfCopy("settings")},
 		} {
 			Expect(suite.Get(ctx, seen.in, s.namespace, seen.name, seen.obj)).To(Succeed())
@@ -354,6 +357,7 @@ var writers = map[string]map[string]string{
 	"leaf PodDisruptionBudget": {"xylem-leaf-budget": `^metadata/(labels|annotations)|^spec/`},
 	"leaf Namespace":           {"xylem-leaf-namespace": `^metadata/(labels|annotations)`},
 	"leaf ConfigMap":           {"xylem-root-config": `^metadata/(labels|annotations)|^data|^binaryData|^immutable`},
+	"leaf Service":             {"xylem-root-service": `^metadata/(labels|annotations)|^spec/`},
 }
 
 // strangers returns the fields that one of Xylem's controllers owns but should not own, and the

@@ -42,11 +42,12 @@ var (
 	}
 	reviewedMember = map[string]string{
 		"create serviceaccounts/token xylem in xylem-system": "Xylem renews tokens if kubectl xylem register requested it; test/integration/register covers this",
-		"list secrets":   "Xylem lists only Secrets with its label, which RBAC cannot express",
-		"watch secrets":  "Xylem watches only Secrets with its label, which RBAC cannot express",
-		"create secrets": "Xylem copies Secrets that Pods refer to; the policy xylem-account limits it to such copies",
-		"patch secrets":  "Xylem keeps these copies up to date; the policy xylem-account limits it to such copies",
-		"delete secrets": "Xylem deletes a copy with the last Pod that refers to it; the policy xylem-account limits it to such copies",
+		"get endpointslices.discovery.k8s.io":                "Xylem reads an EndpointSlice that has the name of one that it must create",
+		"list secrets":                                       "Xylem lists only Secrets with its label, which RBAC cannot express",
+		"watch secrets":                                      "Xylem watches only Secrets with its label, which RBAC cannot express",
+		"create secrets":                                     "Xylem copies Secrets that Pods refer to; the policy xylem-account limits it to such copies",
+		"patch secrets":                                      "Xylem keeps these copies up to date; the policy xylem-account limits it to such copies",
+		"delete secrets":                                     "Xylem deletes a copy with the last Pod that refers to it; the policy xylem-account limits it to such copies",
 	}
 	// optionalHost is a permission that a story removes, as an admin does with the chart's
 	// rbac.secretNamespaces.

@@ -212,7 +212,9 @@ var _ = Describe("A member that is registered and deregistered", suite.Slow, Ord
 
 	It("is deregistered with policy Retain, and adopted under another name (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
+		s.service(ctx, "web")
 		volume := web(ctx, s)
+		until[corev1.Service](ctx, s, member, "web", Not(BeNil()))
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
 
 		By("deleting the registration: the deletion waits for a confirmation while Pods run in the member")
@@ -280,6 +282,7 @@ var _ = Describe("A member that is registered and deregistered", suite.Slow, Ord
 		var leaves corev1.PodList
 		Expect(member.API.List(ctx, &leaves, client.InNamespace(s.namespace))).To(Succeed())
 		Expect(leaves.Items).To(BeEmpty())
+		gone[corev1.Service](ctx, s, member, "web")
 
 		By("registering the member under another name: Xylem adopts the existing objects")
 		Expect(x.Register(ctx, renamed, third)).To(Succeed())
