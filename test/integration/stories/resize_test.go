@@ -137,7 +137,9 @@ var _ = Describe("A Pod that is resized", func() {
 			return describeRequirements(*p.Status.InitContainerStatuses[0].Resources)
 		}, Equal(describeRequirements(amounts("30m", "16Mi")))))
 
-		By("resizing the Pod in the member, which belongs to the member's admin")
+		By("resizing the Pod in the member, which belongs to the member's admin, once Xylem has recorded its own resizes")
+		until[corev1.Pod](ctx, s, x.Member(one), "app", HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationPushed,
+			And(ContainSubstring(`"main/requests/cpu":"5m"`), ContainSubstring(`"sidecar/requests/cpu":"30m"`)))))
 		s.resize(ctx, x.Member(one), "app", "containers", "main", "7m", "8Mi")
 		until[corev1.Pod](ctx, s, x.Member(one), "app", actuated("7m", "8Mi"))
 		s.barrier(ctx, nodeOne)
