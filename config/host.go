@@ -53,9 +53,9 @@ func HostPolicies() ([]*unstructured.Unstructured, error) {
 // that config/base adds.
 func HostRoles() ([]*unstructured.Unstructured, error) { return readHost(hostRoles...) }
 
-// NodeIdentity returns the ClusterRole, and its binding, with which the manager acts in the host as one virtual node. The
-// manager's ServiceAccount is account in namespace.
-func NodeIdentity(node, namespace, account string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
+// NodeIdentity returns the ClusterRole, and its binding, with which the manager acts in the host as the virtual node of one
+// registration. The manager's ServiceAccount is account in namespace.
+func NodeIdentity(registration, node, namespace, account string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
 	all, err := readHost(hostIdentity)
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +67,7 @@ func NodeIdentity(node, namespace, account string) (*rbacv1.ClusterRole, *rbacv1
 			return nil, nil, fmt.Errorf("read the host's manifests, %s: %w", hostIdentity, err)
 		}
 	}
-	role.Name = "xylem-node:" + node
+	role.Name = "xylem-node-" + registration
 	role.Rules[0].ResourceNames = []string{node}
 	binding.Name, binding.RoleRef.Name = role.Name, role.Name
 	binding.Subjects[0].Namespace, binding.Subjects[0].Name = namespace, account

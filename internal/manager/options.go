@@ -64,8 +64,8 @@ type Options struct {
 	// SilentAfter is how long a member's programs may take to respond before this is
 	// reported.
 	SilentAfter time.Duration
-	// RenewTokensAfter is the fraction of a member's token lifetime after which Xylem renews the
-	// token, if its Secret requests renewal.
+	// RenewTokensAfter is the fraction of a token's lifetime after which Xylem renews it: a member's token, if its
+	// Secret requests renewal, and the tokens of Pods.
 	RenewTokensAfter float64
 	// AnswerLimit is the maximum memory for one decoded response from a member. CacheLimit is the
 	// maximum memory for all of a member's objects in caches.
@@ -133,7 +133,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.RecheckInterval, "recheck-interval", member.DefaultRecheckInterval, "Interval at which Xylem checks again what no event reports: whether it can use a taken name of a Node or CSINode, read optional kinds, or correct an estimated capacity. Also the maximum interval between two attempts to connect to a member, or to complete a request that fails there. The minimum is 1s.")
 	flags.IntVar(&o.ClaimsInProgress, "claims-in-progress", backlog.DefaultLimit, "Maximum number of claims that Xylem places before the host's PV controller has bound them. If kube-controller-manager may send more requests (--kube-api-qps), increase it.")
 	flags.DurationVar(&o.SilentAfter, "silent-after", rootpvc.DefaultSilentAfter, "Time after which Xylem reports that a program in a member does not respond (kube-scheduler, kube-controller-manager, provisioner, snapshot-controller or csi-snapshotter), or that a provisioner's calls are too slow. If the drivers take longer to create volumes, increase it.")
-	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultRenewAfter, fmt.Sprintf("Fraction of a member's token lifetime after which the manager renews the token. The maximum is %g. The manager adds jitter of up to 40%% to this time to spread the renewals.", membertoken.MaxRenewAfter))
+	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultRenewAfter, fmt.Sprintf("Fraction of a token's lifetime after which the manager renews it: a member's token, and the tokens of Pods. The maximum is %g. The manager adds jitter to this time to spread the renewals.", membertoken.MaxRenewAfter))
 	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultMemoryLimits.ResponseBytes, resource.BinarySI)}
 	flags.Var(&o.AnswerLimit, "member-answer-limit", "Maximum memory for one decoded response from a member, such as 128Mi. Xylem closes the connection to a member that exceeds this limit.")
 	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultMemoryLimits.CacheBytes, resource.BinarySI)}

@@ -102,7 +102,7 @@ func judgeRights(r Rights, account, cluster string) []Finding {
 	}
 	if len(identities) > 0 {
 		found = append(found, problem(Error, fmt.Sprintf("the manager's account %q may not act as the virtual nodes of registrations with apiServer, so their Pods get no tokens. It lacks %s", account, enumerateFirst(identities)),
-			"Run `kubectl xylem register` for the member again with --node-identity."))
+			"Run `kubectl xylem register` for the member again with --api-server."))
 	}
 	if len(r.Excess) > 0 {
 		excess := r.Excess

@@ -62,7 +62,7 @@ func identityRights(registrations []v1alpha1.ClusterRegistration, of Account) ([
 		if registrations[i].Spec.APIServer == nil {
 			continue
 		}
-		role, _, err := config.NodeIdentity(registrations[i].NodeName(), of.Namespace, of.Name)
+		role, _, err := config.NodeIdentity(registrations[i].Name, registrations[i].NodeName(), of.Namespace, of.Name)
 		if err != nil {
 			return nil, err
 		}

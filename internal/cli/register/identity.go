@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,30 +25,42 @@ const (
 
 // nodeIdentity contains the flags for the ClusterRole with which the manager acts as the virtual node.
 type nodeIdentity struct {
-	requested      bool
+	secrets        bool
 	managerAccount string
 }
 
 func (n *nodeIdentity) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&n.requested, flagNodeIdentity, false, "Let the manager act in the host as the virtual node, to get the tokens and the Secrets of its Pods as a kubelet does. Creates a ClusterRole that is limited to this node, and needs Kubernetes 1.36 or later in the host.")
-	flags.StringVar(&n.managerAccount, flagManagerAccount, command.DefaultManagerAccount, "With --"+flagNodeIdentity+": name of the manager's ServiceAccount in the host. Its namespace is the value of --xylem-namespace.")
+	flags.BoolVar(&n.secrets, flagNodeIdentity, false, "Let the manager act in the host as the virtual node, to get the Secrets of its Pods as a kubelet does (secrets.access=Node of chart xylem). Creates a ClusterRole that is limited to this node, and needs Kubernetes 1.36 or later in the host.")
+	flags.StringVar(&n.managerAccount, flagManagerAccount, command.DefaultManagerAccount, "With --"+flagNodeIdentity+" or --"+flagAPIServer+": name of the manager's ServiceAccount in the host. Its namespace is the value of --xylem-namespace.")
 }
 
-// needsIdentity reports whether the command creates the ClusterRole.
-func (r *run) needsIdentity() bool { return r.identity.requested || r.spec.apiServer != "" }
+// needsIdentity reports whether the command writes the ClusterRole.
+func (r *run) needsIdentity() bool { return r.identity.secrets || r.spec.given(flagAPIServer) }
 
-// plannedIdentity returns the ClusterRole and its binding. Once the registration exists, it owns both, so they are deleted
-// with it.
-func (r *run) plannedIdentity(cr *v1alpha1.ClusterRegistration) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
-	role, binding, err := config.NodeIdentity(cr.NodeName(), r.Env.Namespace, r.identity.managerAccount)
-	if err != nil || cr.UID == "" {
-		return role, binding, err
+// plannedIdentity returns the ClusterRole and its binding. The role lets the manager get tokens if the registration has
+// apiServer, and Secrets if secrets is set. Once the registration exists, it owns both, so they are deleted with it.
+func (r *run) plannedIdentity(cr *v1alpha1.ClusterRegistration, secrets bool) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
+	role, binding, err := config.NodeIdentity(cr.Name, cr.NodeName(), r.Env.Namespace, r.identity.managerAccount)
+	if err != nil {
+		return nil, nil, err
+	}
+	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.Resources, resourceTokens) && cr.Spec.APIServer == nil || slices.Contains(rule.Resources, resourceSecrets) && !secrets
+	})
+	if cr.UID == "" {
+		return role, binding, nil
 	}
 	for _, obj := range []client.Object{role, binding} {
 		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterRegistration", Name: cr.Name, UID: cr.UID}})
 	}
 	return role, binding, nil
 }
+
+// Resources in the rules of the ClusterRole.
+const (
+	resourceTokens  = "serviceaccounts/token"
+	resourceSecrets = "secrets"
+)
 
 // writeIdentity creates or corrects the ClusterRole and its binding, if the user requested them. If dry is set, the host
 // only validates them.
@@ -61,24 +74,33 @@ func (r *run) writeIdentity(ctx context.Context, dry bool) error {
 			return fmt.Errorf("read the registration: %w", err)
 		}
 	}
-	role, binding, err := r.plannedIdentity(cr)
+	role, binding, err := r.plannedIdentity(cr, true)
 	if err != nil {
 		return err
 	}
-	if err := r.writeIdentityObject(ctx, role, &rbacv1.ClusterRole{}, dry); err != nil {
+	var roleBefore rbacv1.ClusterRole
+	var bindingBefore rbacv1.ClusterRoleBinding
+	if err := client.IgnoreNotFound(r.host.Get(ctx, client.ObjectKeyFromObject(role), &roleBefore)); err != nil {
+		return fmt.Errorf("read %s: %w", kindAndName(role), err)
+	}
+	granted := slices.ContainsFunc(roleBefore.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, resourceSecrets) })
+	if role, binding, err = r.plannedIdentity(cr, r.identity.secrets || granted); err != nil {
 		return err
 	}
-	if dry {
-		return nil // a binding can be validated only once its role exists
+	if err := r.writeIdentityObject(ctx, role, &roleBefore, dry); err != nil || dry {
+		return err // a binding can be validated only once its role exists
 	}
-	return r.writeIdentityObject(ctx, binding, &rbacv1.ClusterRoleBinding{}, dry)
+	if err := client.IgnoreNotFound(r.host.Get(ctx, client.ObjectKeyFromObject(binding), &bindingBefore)); err != nil {
+		return fmt.Errorf("read %s: %w", kindAndName(binding), err)
+	}
+	return r.writeIdentityObject(ctx, binding, &bindingBefore, false)
 }
 
+// writeIdentityObject creates an object of the identity, or corrects the one that is there. An object that somebody else
+// created keeps its owner references.
 func (r *run) writeIdentityObject(ctx context.Context, wanted, there client.Object, dry bool) error {
 	what := kindAndName(wanted)
-	err := r.host.Get(ctx, client.ObjectKeyFromObject(wanted), there)
-	switch {
-	case apierrors.IsNotFound(err):
+	if there.GetUID() == "" {
 		create := func() error { return r.host.Create(ctx, wanted, command.CreateOptions(dry)...) }
 		if dry {
 			return explainGrant(what, create())
@@ -86,38 +108,50 @@ func (r *run) writeIdentityObject(ctx context.Context, wanted, there client.Obje
 		return explainGrant(what, r.Journal.DoAndRemember(undoStep{What: what, By: "kubectl delete " + what, Undo: func(ctx context.Context) (bool, error) {
 			return r.UndoCreation(ctx, r.host, wanted)
 		}}, create))
-	case err != nil:
-		return fmt.Errorf("read %s: %w", what, err)
-	case there.GetLabels()[command.LabelName] != command.LabelNameValue:
+	}
+	if there.GetLabels()[command.LabelName] != command.LabelNameValue {
 		return fmt.Errorf("%s exists, but does not belong to Xylem: it lacks the label %s=%s. Delete or rename it", what, command.LabelName, command.LabelNameValue)
 	}
 	if identityCurrent(wanted, there) {
 		return nil
 	}
-	wanted.SetResourceVersion(there.GetResourceVersion())
-	wanted.SetUID(there.GetUID())
-	if dry {
-		return explainGrant(what, r.host.Update(ctx, wanted, command.FieldOwner, client.DryRunAll))
+	before, is := there.DeepCopyObject().(client.Object)
+	if !is {
+		return fmt.Errorf("%T is not an object", there)
 	}
-	if err := r.host.Update(ctx, wanted, command.FieldOwner); err != nil {
+	copyIdentity(wanted, there)
+	if err := r.host.Patch(ctx, there, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), command.PatchOptions(dry)...); err != nil {
 		return explainGrant(what, err)
 	}
-	r.Journal.changedObjects(what)
+	if !dry {
+		r.Journal.changedObjects(what)
+	}
 	return nil
+}
+
+// copyIdentity copies what an object of the identity grants.
+func copyIdentity(from, to client.Object) {
+	switch from := from.(type) {
+	case *rbacv1.ClusterRole:
+		if to, is := to.(*rbacv1.ClusterRole); is {
+			to.Rules = from.Rules
+		}
+	case *rbacv1.ClusterRoleBinding:
+		if to, is := to.(*rbacv1.ClusterRoleBinding); is {
+			to.Subjects = from.Subjects
+		}
+	}
 }
 
 // identityCurrent reports whether an existing ClusterRole or binding grants what is wanted. It is pure.
 func identityCurrent(wanted, there client.Object) bool {
-	if !equality.Semantic.DeepEqual(wanted.GetOwnerReferences(), there.GetOwnerReferences()) {
-		return false
-	}
 	switch wanted := wanted.(type) {
 	case *rbacv1.ClusterRole:
 		there, is := there.(*rbacv1.ClusterRole)
 		return is && equality.Semantic.DeepEqual(wanted.Rules, there.Rules)
 	case *rbacv1.ClusterRoleBinding:
 		there, is := there.(*rbacv1.ClusterRoleBinding)
-		return is && equality.Semantic.DeepEqual(wanted.Subjects, there.Subjects) && wanted.RoleRef == there.RoleRef
+		return is && equality.Semantic.DeepEqual(wanted.Subjects, there.Subjects)
 	}
 	return false
 }

@@ -139,7 +139,7 @@ func (r *run) printPlan() error {
 	}
 	here := []runtime.Object{r.plannedSecret(), r.plannedRegistration()}
 	if r.needsIdentity() {
-		role, binding, err := r.plannedIdentity(r.plannedRegistration())
+		role, binding, err := r.plannedIdentity(r.plannedRegistration(), r.identity.secrets)
 		if err != nil {
 			return err
 		}

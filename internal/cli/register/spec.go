@@ -54,7 +54,7 @@ func (s *specFlags) AddFlags(c *cobra.Command) {
 	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host under the same names.")
 	flags.StringVar(&s.selector, flagSelector, "", "Label selector for the classes that --reflect-classes publishes. Default: all classes.")
 	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+". Specify ranges that the host's network can reach. Default: none.")
-	flags.StringVar(&s.apiServer, flagAPIServer, "", "Address of the host's API server for Pods in the member, such as https://10.0.0.1:6443: they get tokens of their ServiceAccounts in the host. If empty, they get none. Implies --"+flagNodeIdentity+".")
+	flags.StringVar(&s.apiServer, flagAPIServer, "", "Address of the host's API server for Pods in the member, such as https://10.0.0.1:6443: they get tokens of their ServiceAccounts in the host. If empty, they get none. Creates a ClusterRole that lets the manager request tokens as the virtual node, and needs Kubernetes 1.36 or later in the host.")
 	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a host namespace must have for the member to accept its Pods and claims. If empty, no label is required. Without this flag, an existing rule is kept.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {

@@ -25,9 +25,9 @@
 // kube-root-ca.crt, and a Pod without pull secrets gets those of the member's default service
 // account.
 //
-// If the member's registration has apiServer, a Pod's tokens for the host are in a Secret that is treated like such a copy.
-// Its root's name is mirror.TokensRoot; no Secret has this name. The controller requests the tokens as the
-// virtual node, for a bound Pod, and replaces them before they expire. With --secrets-access=Node, it also reads
+// If the member's registration has apiServer, a Pod's tokens for the host are in a Secret that is treated like such a copy
+// (mirror.TokenSecretName). The controller requests the tokens as the virtual node, once the Pod is bound and its leaf refers
+// to the Secret, and replaces them before they expire. With --secrets-access=Node, it also reads
 // Secrets as the virtual node, so it copies them only after the Pod is bound.
 //
 // Xylem reads Secrets one by one, by name. Outside the manager's own namespace, it never lists or

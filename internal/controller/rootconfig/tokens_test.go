@@ -26,6 +26,7 @@ import (
 // issuer is a client that issues tokens and records the requests.
 type issuer struct {
 	client.Client
+	expires  metav1.Time
 	accounts []string
 	requests []authenticationv1.TokenRequestSpec
 }
@@ -43,7 +44,7 @@ func (c tokenClient) Create(_ context.Context, account client.Object, review cli
 		return errors.New("not a TokenRequest")
 	}
 	c.issuer.accounts, c.issuer.requests = append(c.issuer.accounts, client.ObjectKeyFromObject(account).String()), append(c.issuer.requests, request.Spec)
-	request.Status.Token = "token"
+	request.Status.Token, request.Status.ExpirationTimestamp = "token", c.issuer.expires
 	return nil
 }
 
@@ -64,14 +65,20 @@ func TestReadTokens(t *testing.T) {
 	there := &issuer{}
 	m := here
 	m.APIServer = &mirror.APIServer{Host: "10.0.0.1", Port: "6443", CABundle: []byte("ca")}
-	r := podTokens{&member.Link{Member: m, NodeIdentity: guarded.NewNodeIdentity(there, m.Registration, guarded.HostOnlyGuard{})}, Options{RenewAfter: 0.5}}
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
+	there.expires = metav1.NewTime(clock.Now().Add(800 * time.Second)) // less than requested
+	r := &podTokens{Link: &member.Link{Member: m, Clock: clock, NodeIdentity: guarded.NewNodeIdentity(there, m.Registration, guarded.HostOnlyGuard{})}, Options: Options{RenewAfter: 0.5}}
 	pod := podProjectingTokens()
-	o := observed{key: types.NamespacedName{Namespace: "shop", Name: mirror.TokensRoot(pod.UID)}, users: []*corev1.Pod{pod}}
+	o := observed{key: types.NamespacedName{Namespace: "shop", Name: mirror.TokenSecretName(pod.UID)}, users: []*corev1.Pod{pod}}
 	root, found, pause, err := r.readRoot(t.Context(), &o)
-	if err != nil || !found || pause != 500*time.Second {
+	if err != nil || !found || pause != 400*time.Second {
 		t.Fatalf("found %t, again after %s, error %v", found, pause, err)
 	}
-	if diff := cmp.Diff(map[string][]byte{"t.0": []byte("token"), "t.1": []byte("token"), podspec.CAKey: []byte("ca")}, root.Data); diff != "" {
+	wantData := map[string][]byte{podspec.CAKey: []byte("ca")}
+	for _, token := range podspec.TokensOfPod(pod) {
+		wantData[token.Key] = []byte("token")
+	}
+	if diff := cmp.Diff(wantData, root.Data); diff != "" || len(wantData) != 3 {
 		t.Errorf("data (-want +got):\n%s", diff)
 	}
 	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "app", UID: "p1"}
@@ -100,7 +107,7 @@ func TestNeedsTokens(t *testing.T) {
 		"a Pod that is not bound yet": {change: func(p *corev1.Pod) { p.Spec.NodeName = "" }},
 		"a Pod on another node":       {change: func(p *corev1.Pod) { p.Spec.NodeName = "other" }},
 		"a finished Pod":              {change: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
-		"a Pod that is being deleted": {change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }},
+		"a Pod that is being deleted": {change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, want: true},
 	} {
 		m := here
 		if !tc.off {
@@ -138,7 +145,7 @@ func TestTokenProblem(t *testing.T) {
 	} {
 		pod := podProjectingTokens()
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-tc.bound))}}
-		problem := podTokens{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now)}}.tokenProblem(pod, tc.err)
+		problem := (&podTokens{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now)}}).tokenProblem(pod, tc.err)
 		got := ""
 		if problem != nil {
 			got = problem.Reason

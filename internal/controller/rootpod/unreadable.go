@@ -3,7 +3,6 @@ package rootpod
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,11 +26,10 @@ func (r *reconciler) reportUnreadableReference(ctx context.Context, root *corev1
 // unreadableProblem returns the problem of a Pod that refers to an object that the manager or, if it reads Secrets as the virtual
 // node, that node is not allowed to get. It returns nil for other errors.
 func (r *reconciler) unreadableProblem(root *corev1.Pod, err error) *mirror.Refusal {
-	problem := unreadableReference(root, err)
-	if root == nil || !r.SecretsAsNode || problem != nil && strings.Contains(problem.Message, " ConfigMap ") {
-		return problem
+	if root == nil || !r.SecretsAsNode || forbiddenResource(err) == "configmaps" {
+		return unreadableReference(root, err)
 	}
-	problem = report.SecretsRefusal(r.Member, err)
+	problem := report.SecretsRefusal(r.Member, err)
 	if problem != nil && problem.Reason != v1alpha1.ReasonNodeIdentityMissing && r.Clock.Since(root.CreationTimestamp.Time) < authorizerLag {
 		return nil
 	}
@@ -41,15 +39,21 @@ func (r *reconciler) unreadableProblem(root *corev1.Pod, err error) *mirror.Refu
 // unreadableReference returns the problem of a Pod that refers to a ConfigMap or Secret that the manager is
 // not allowed to get in the host. It returns nil for other errors.
 func unreadableReference(root *corev1.Pod, err error) *mirror.Refusal {
-	var status apierrors.APIStatus
-	if root == nil || !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
 	// Members' objects are read from caches, so the error is from the host.
-	kind, ok := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}[status.Status().Details.Kind]
-	if !ok {
+	kind, ok := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}[forbiddenResource(err)]
+	var status apierrors.APIStatus
+	if root == nil || !ok || !errors.As(err, &status) {
 		return nil
 	}
 	return mirror.NewRefusal(v1alpha1.ReasonReferenceForbidden, "Xylem does not push the Pod: the manager does not have the permission to get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
 		kind, status.Status().Details.Name, root.Namespace)
+}
+
+// forbiddenResource returns the resource to which the host denied access, or "".
+func forbiddenResource(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	return status.Status().Details.Kind
 }

@@ -25,8 +25,13 @@ func configMapSource(name string) corev1.VolumeProjection {
 
 func secretSource(key, path string) corev1.VolumeProjection {
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: mirror.TokensRoot("r1")}, Items: []corev1.KeyToPath{{Key: key, Path: path}},
+		LocalObjectReference: corev1.LocalObjectReference{Name: mirror.TokenSecretName("r1")}, Items: []corev1.KeyToPath{{Key: key, Path: path}},
 	}}
+}
+
+// keyOf returns the key of a token.
+func keyOf(audience string, seconds int64) string {
+	return tokenOfSource(&corev1.ServiceAccountTokenProjection{Audience: audience, ExpirationSeconds: &seconds}).Key
 }
 
 func TestProjectHostTokens(t *testing.T) {
@@ -34,6 +39,8 @@ func TestProjectHostTokens(t *testing.T) {
 		configMapSource("settings"),
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "vault-token", Audience: "vault", ExpirationSeconds: new(int64(86400))}},
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "short", Audience: "other", ExpirationSeconds: new(int64(60))}},
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "again", Audience: "vault"}},
+		configMapSource(RootCAConfigMap),
 	}}}}
 	mounting := func(name, volume string, env ...corev1.EnvVar) corev1.Container {
 		return corev1.Container{Name: name, Env: env, VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: "/var/run"}}}
@@ -50,9 +57,9 @@ func TestProjectHostTokens(t *testing.T) {
 		},
 	}
 	want := []Token{
-		{Key: "kube-api-access-x7k2p.0", ExpirationSeconds: 3600},
-		{Key: "vault.1", Audience: "vault", ExpirationSeconds: 3600},
-		{Key: "vault.2", Audience: "other", ExpirationSeconds: 600},
+		{Key: keyOf("", 3600), ExpirationSeconds: 3600},
+		{Key: keyOf("vault", 3600), Audience: "vault", ExpirationSeconds: 3600},
+		{Key: keyOf("other", 600), Audience: "other", ExpirationSeconds: 600},
 	}
 	if diff := cmp.Diff(want, TokensOfPod(root)); diff != "" {
 		t.Errorf("tokens (-want +got):\n%s", diff)
@@ -64,8 +71,8 @@ func TestProjectHostTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range [][]corev1.VolumeProjection{
-		{secretSource("kube-api-access-x7k2p.0", "token"), secretSource("ca.crt", "ca.crt"), root.Spec.Volumes[0].Projected.Sources[2]},
-		{configMapSource("settings"), secretSource("vault.1", "vault-token"), secretSource("vault.2", "short")},
+		{secretSource(keyOf("", 3600), "token"), secretSource("ca.crt", "ca.crt"), root.Spec.Volumes[0].Projected.Sources[2]},
+		{configMapSource("settings"), secretSource(keyOf("vault", 3600), "vault-token"), secretSource(keyOf("other", 600), "short"), secretSource(keyOf("vault", 3600), "again"), secretSource("ca.crt", "ca.crt")},
 	} {
 		if diff := cmp.Diff(want, leaf.Spec.Volumes[i].Projected.Sources); diff != "" {
 			t.Errorf("volume %s (-want +got):\n%s", leaf.Spec.Volumes[i].Name, diff)
@@ -74,7 +81,7 @@ func TestProjectHostTokens(t *testing.T) {
 	server := []corev1.EnvVar{{Name: envAPIServerHost, Value: "10.0.0.1"}, {Name: envAPIServerPort, Value: "6443"}}
 	for name, envs := range map[string][2][]corev1.EnvVar{
 		"init":  {leaf.Spec.InitContainers[0].Env, server},
-		"app":   {leaf.Spec.Containers[0].Env, {{Name: envAPIServerHost, Value: "chosen"}, server[1]}},
+		"app":   {leaf.Spec.Containers[0].Env, {server[1], {Name: envAPIServerHost, Value: "chosen"}}},
 		"agent": {leaf.Spec.Containers[1].Env, nil},
 	} {
 		if diff := cmp.Diff(envs[1], envs[0]); diff != "" {
@@ -86,6 +93,18 @@ func TestProjectHostTokens(t *testing.T) {
 	}
 	if names := OmittedFields(root, member); len(names) > 0 {
 		t.Errorf("the leaf lacks %q", names)
+	}
+
+	if d := PodDriftOf(root, leaf, mirror.Member{HostID: "h1"}); !d.IsEmpty() {
+		t.Errorf("the leaf drifts once the registration has no apiServer: %+v", d)
+	}
+	many := root.DeepCopy()
+	for i := range int64(maxTokens) {
+		many.Spec.Volumes[1].Projected.Sources = append(many.Spec.Volumes[1].Projected.Sources,
+			corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t", Audience: "vault", ExpirationSeconds: new(601 + i)}})
+	}
+	if _, err := TranslatePod(many, member); err == nil {
+		t.Error("a Pod with too many tokens is not refused")
 	}
 
 	member.APIServer = nil
