@@ -4,14 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -41,5 +44,36 @@ func TestUnreadableReference(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// With --secrets-access=Node, the Pod shows whether the manager may not act as the node, or the node may not get the Secret.
+func TestUnreadableAsNode(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	forbidden := func(resource, user string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "tls", fmt.Errorf("User %q cannot do it", user))
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		age  time.Duration
+		want string
+	}{
+		"no role of any registration":               {forbidden("secrets", "manager"), 0, v1alpha1.ReasonNodeIdentityMissing},
+		"only another registration has a role":      {forbidden("nodes", "manager"), 0, v1alpha1.ReasonNodeIdentityMissing},
+		"an older host":                             {forbidden("users", "manager"), 0, v1alpha1.ReasonNodeIdentityMissing},
+		"a ConfigMap outside rbac.secretNamespaces": {forbidden("configmaps", "manager"), 0, v1alpha1.ReasonReferenceForbidden},
+		"the authorizer does not know the Pod yet":  {forbidden("secrets", "system:node:kosmos-cluster38"), time.Second, ""},
+		"the authorizer never allows it":            {forbidden("secrets", "system:node:kosmos-cluster38"), time.Minute, v1alpha1.ReasonReferenceForbidden},
+		"another error":                             {errors.New("timeout"), time.Minute, ""},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", CreationTimestamp: metav1.NewTime(now.Add(-tc.age))}}
+		r := &reconciler{Link: &member.Link{Member: here, SecretsAsNode: true, Clock: clocktesting.NewFakePassiveClock(now)}}
+		got := ""
+		if problem := r.unreadableProblem(pod, tc.err); problem != nil {
+			got = problem.Reason
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
 	}
 }
