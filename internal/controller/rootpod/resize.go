@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -23,16 +24,18 @@ func (r *reconciler) resizeLeafPod(ctx context.Context, o lifecycle.Observed, d 
 	}
 	err := r.MemberWriter.ResizePod(ctx, actor, o.Leaf, resized)
 	if err != nil {
-		problem := report.ResizeRefusal(r.Registration, err)
-		if problem == nil {
-			return err
+		if apierrors.IsConflict(err) {
+			return err // the cache will catch up
 		}
-		r.reportNotResized(o.Root, problem)
+		if problem := report.ResizeRefusal(r.Registration, err); problem != nil {
+			r.reportNotResized(o.Root, problem)
+		}
 		return errors.Join(err, r.continueWithoutResize(ctx, o))
 	}
-	r.news.ForgetState(resizeState(o.Root))
 	if changed := podspec.AmountsNotResized(resized, d.Drift); len(changed) > 0 {
 		r.reportNotResized(o.Root, report.ResizeAltered(r.Registration, changed))
+	} else {
+		r.news.ForgetState(resizeState(o.Root))
 	}
 	if err := r.MemberWriter.PatchStamped(ctx, actor, resized, podspec.RecordResize(o.Root, resized)); err != nil {
 		return fmt.Errorf("record the resize of Pod %s/%s: %w", resized.Namespace, resized.Name, err)

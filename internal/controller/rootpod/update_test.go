@@ -108,6 +108,7 @@ func TestResize(t *testing.T) {
 			why + `. Resize the Pod to what the member allows, or ask the member's admin to change the quota, LimitRange or policy`
 	}
 	down := errors.New("connection refused")
+	notServed := apierrors.NewNotFound(schema.GroupResource{Resource: "pods/resize"}, "web")
 	for name, tc := range map[string]struct {
 		cpu     string
 		label   bool
@@ -116,13 +117,14 @@ func TestResize(t *testing.T) {
 		wantErr error
 		want    []string
 	}{
-		"the member accepts it":                              {cpu: "2", answers: []error{nil, nil}, attempt: 1},
-		"the member is down":                                 {cpu: "2", answers: []error{down}, attempt: 1, wantErr: down},
-		"the member is down before the record is written":    {cpu: "2", answers: []error{nil, down}, attempt: 1, wantErr: down},
-		"the member rejects each attempt":                    {cpu: "2", answers: []error{forbidden("quota"), forbidden("quota")}, attempt: 2, wantErr: forbidden("quota"), want: []string{event("quota")}},
-		"the member then rejects it for another cause":       {cpu: "2", answers: []error{forbidden("quota"), forbidden("policy")}, attempt: 2, wantErr: forbidden("quota"), want: []string{event("quota"), event("policy")}},
-		"the member rejects it, but not a label":             {cpu: "2", label: true, answers: []error{forbidden("quota"), nil}, attempt: 1, wantErr: forbidden("quota"), want: []string{event("quota")}},
-		"the amount is out of range: only the label is sent": {cpu: "1e102", label: true, answers: []error{nil}, attempt: 1, want: []string{`Warning NotResized the Pod runs in member "cluster38" with its earlier resources: spec.containers[web].resources.requests[cpu]: the quantity is out of range. Resize the Pod to usual amounts`}},
+		"the member accepts it":                                {cpu: "2", answers: []error{nil, nil}, attempt: 1},
+		"the member is down":                                   {cpu: "2", answers: []error{down}, attempt: 1, wantErr: down},
+		"the member is down before the record is written":      {cpu: "2", answers: []error{nil, down}, attempt: 1, wantErr: down},
+		"the member does not serve resizes: the label is sent": {cpu: "2", label: true, answers: []error{notServed, nil}, attempt: 1, wantErr: notServed},
+		"the member rejects each attempt":                      {cpu: "2", answers: []error{forbidden("quota"), forbidden("quota")}, attempt: 2, wantErr: forbidden("quota"), want: []string{event("quota")}},
+		"the member then rejects it for another cause":         {cpu: "2", answers: []error{forbidden("quota"), forbidden("policy")}, attempt: 2, wantErr: forbidden("quota"), want: []string{event("quota"), event("policy")}},
+		"the member rejects it, but not a label":               {cpu: "2", label: true, answers: []error{forbidden("quota"), nil}, attempt: 1, wantErr: forbidden("quota"), want: []string{event("quota")}},
+		"the amount is out of range: only the label is sent":   {cpu: "1e102", label: true, answers: []error{nil}, attempt: 1, want: []string{`Warning NotResized the Pod runs in member "cluster38" with its earlier resources: spec.containers[web].resources.requests[cpu]: the quantity is out of range. Resize the Pod to usual amounts`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(onNode, running, pushed(here, corev1.ConditionTrue))

@@ -19,9 +19,9 @@ type pushRecord struct {
 	InitImages     map[string]string `json:"initImages,omitempty"`
 	ActiveDeadline *int64            `json:"activeDeadlineSeconds,omitempty"`
 	Tolerations    string            `json:"tolerations,omitempty"`
-	// Amounts contains the resources that a resize can change (resizableAmounts). Leaves of earlier versions have
-	// a digest of all resources instead.
-	Amounts         map[string]string `json:"amounts,omitempty"`
+	// Amounts contains the resources that a resize can change (resizableAmounts). It is nil for leaves of earlier versions,
+	// which have a digest of all resources instead, or nothing.
+	Amounts         map[string]string `json:"amounts,omitzero"`
 	ResourcesDigest string            `json:"resources,omitempty"`
 }
 
@@ -32,7 +32,7 @@ func addPushRecord(leaf *corev1.Pod) {
 		Images:         fields.DigestValues(imagesByContainer(leaf.Spec.Containers)),
 		InitImages:     fields.DigestValues(imagesByContainer(leaf.Spec.InitContainers)),
 		ActiveDeadline: leaf.Spec.ActiveDeadlineSeconds,
-		Amounts:        resizableAmountsOf(&leaf.Spec).asTexts(),
+		Amounts:        recordedAmountsOf(&leaf.Spec),
 	}
 	if len(leaf.Spec.Tolerations) > 0 {
 		record.Tolerations = fields.DigestOfJSON(leaf.Spec.Tolerations)

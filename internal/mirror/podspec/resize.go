@@ -102,10 +102,18 @@ func amountDriftOf(want, leaf *corev1.PodSpec, was map[string]string) resizableA
 	return drift
 }
 
+// recordedAmountsOf returns the amounts of a Pod for a push record. It is never nil.
+func recordedAmountsOf(spec *corev1.PodSpec) map[string]string {
+	if texts := resizableAmountsOf(spec).asTexts(); texts != nil {
+		return texts
+	}
+	return map[string]string{}
+}
+
 // recordAmounts sets what the push record is to contain about resources, before the leaf is resized: the root's amounts,
 // except those that drift. An unchanged record of an earlier version, which has only a digest, stays.
 func (r *pushRecord) recordAmounts(was pushRecord, want *corev1.PodSpec, drift resizableAmounts) {
-	r.Amounts = resizableAmountsOf(want).asTexts()
+	r.Amounts = recordedAmountsOf(want)
 	if was.Amounts == nil && was.ResourcesDigest != "" && (was.ResourcesDigest == resourcesDigestOf(want) || len(drift) > 0) {
 		r.Amounts, r.ResourcesDigest = nil, was.ResourcesDigest
 		return
@@ -119,9 +127,9 @@ func (r *pushRecord) recordAmounts(was pushRecord, want *corev1.PodSpec, drift r
 }
 
 // pushedAmountsOf returns the amounts that were pushed according to a record. For an unchanged record of an earlier
-// version, these are the root's.
+// version, and for one that says nothing about resources, these are the root's.
 func pushedAmountsOf(was pushRecord, want *corev1.PodSpec) map[string]string {
-	if was.Amounts == nil && was.ResourcesDigest == resourcesDigestOf(want) {
+	if was.Amounts == nil && (was.ResourcesDigest == "" || was.ResourcesDigest == resourcesDigestOf(want)) {
 		return resizableAmountsOf(want).asTexts()
 	}
 	return was.Amounts

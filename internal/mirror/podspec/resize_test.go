@@ -82,7 +82,8 @@ func TestResize(t *testing.T) {
 		"the member's admission had set the amount that the root takes": {withAmount(0, "cpu", "2"), withAmount(0, "cpu", "2"), none, nil},
 		"an earlier version pushed the Pod":                             {recordedByEarlierVersion, none, withAmount(1, "cpu", "3"), nil},
 		"an earlier version pushed the Pod, which was resized":          {recordedByEarlierVersion, withAmount(0, "cpu", "2"), none, map[string]string{"main/requests/cpu": "2"}},
-		"the record is lost":                                            {func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationPushed] = "{" }, withAmount(0, "cpu", "2"), none, map[string]string{"main/requests/cpu": "2"}},
+		"the record is lost":                                            {func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationPushed] = "{" }, withAmount(0, "cpu", "2"), none, nil},
+		"the record says nothing about resources":                       {func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationPushed] = "{}" }, none, withAmount(0, "cpu", "2"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := resizablePod()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/xylem-io/xylem/internal/mirror"
 )
@@ -86,8 +87,12 @@ func mirroredPodResources(root, leaf *corev1.Pod, m mirror.Member) reportedResou
 	if !m.HostShowsPodResources || root.Spec.Resources == nil {
 		return reportedResources{}
 	}
+	// A kubelet also counts what only the containers request, such as extended resources.
+	asked := corev1.ResourceRequirements{
+		Requests: resourcehelper.PodRequests(root, resourcehelper.PodResourcesOptions{}), Limits: resourcehelper.PodLimits(root, resourcehelper.PodResourcesOptions{}),
+	}
 	return reportedResources{leaf.Status.AllocatedResources, leaf.Status.Resources}.
-		capTo(*root.Spec.Resources, reportedResources{root.Status.AllocatedResources, root.Status.Resources})
+		capTo(asked, reportedResources{root.Status.AllocatedResources, root.Status.Resources})
 }
 
 // largerAmounts returns requested, with the larger amounts that the root's status shows of the same resources.

@@ -186,3 +186,17 @@ func TestPodStatusIsShort(t *testing.T) {
 		})
 	}
 }
+
+// A kubelet counts extended resources of containers in the Pod's own status, and the host's scheduler reads them there.
+func TestResourcesOfPodItselfIncludeContainers(t *testing.T) {
+	m := mirrortest.Member
+	m.HostShowsPodResources = true
+	root := mirrortest.NewRootPod(corev1.PodSpec{
+		Resources:  &corev1.ResourceRequirements{Requests: mirrortest.ResourceAmounts("cpu", "2")},
+		Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: mirrortest.ResourceAmounts("cpu", "1", "example.com/gpu", "1")}}},
+	})
+	leaf := &corev1.Pod{Status: corev1.PodStatus{AllocatedResources: mirrortest.ResourceAmounts("cpu", "2", "example.com/gpu", "4")}}
+	if diff := cmp.Diff(mirrortest.ResourceAmounts("cpu", "2", "example.com/gpu", "1"), TranslatePodStatus(root, leaf, m).AllocatedResources); diff != "" {
+		t.Errorf("allocated (-want +got):\n%s", diff)
+	}
+}
