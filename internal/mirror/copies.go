@@ -39,7 +39,7 @@ func (c ConfigCopies) NameOfCopy(root string) string {
 }
 
 // tokenSuffix follows the Pod's UID in TokenSecretName. The member's admission policy reserves names with this end.
-const tokenSuffix = ".xylem-token"
+const tokenSuffix = ".xylem-token" //nolint:gosec // the end of a name
 
 // TokenSecretName returns the name of the Secret with a root Pod's tokens in a member. In its stamp, the Secret is its
 // own root, because the host has no such Secret.

@@ -74,7 +74,7 @@ func (r *run) writeIdentity(ctx context.Context, dry bool) error {
 			return fmt.Errorf("read the registration: %w", err)
 		}
 	}
-	role, binding, err := r.plannedIdentity(cr, true)
+	role, _, err := r.plannedIdentity(cr, true)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,8 @@ func (r *run) writeIdentity(ctx context.Context, dry bool) error {
 		return fmt.Errorf("read %s: %w", kindAndName(role), err)
 	}
 	granted := slices.ContainsFunc(roleBefore.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, resourceSecrets) })
-	if role, binding, err = r.plannedIdentity(cr, r.identity.secrets || granted); err != nil {
+	role, binding, err := r.plannedIdentity(cr, r.identity.secrets || granted)
+	if err != nil {
 		return err
 	}
 	if err := r.writeIdentityObject(ctx, role, &roleBefore, dry); err != nil || dry {

@@ -345,10 +345,7 @@ func (r *reconciler) observeReferences(ctx context.Context, o *lifecycle.Observe
 	if !o.NamespaceAnswer().AllowedNow() {
 		return nil // the Pod waits for another cause
 	}
-	all, _ := refs.BoundedReferencesOf(o.Root)
-	if r.SecretsAsNode && o.Root.Spec.NodeName == "" { // a node may read only what its bound Pods refer to, so these copies follow the leaf
-		all = slices.DeleteFunc(all, func(ref refs.Reference) bool { return ref.Kind == refs.KindSecret })
-	}
+	all := r.referencesToCopy(o.Root)
 	slices.SortStableFunc(all, orderRequiredFirst)
 	var absent []string
 	for _, ref := range all {
@@ -371,6 +368,16 @@ func (r *reconciler) observeReferences(ctx context.Context, o *lifecycle.Observe
 			r.Registration, o.Root.Namespace, strings.Join(absent, ", "))
 	}
 	return nil
+}
+
+// referencesToCopy returns the objects that a Pod refers to and whose copies precede its leaf.
+func (r *reconciler) referencesToCopy(root *corev1.Pod) []refs.Reference {
+	all, _ := refs.BoundedReferencesOf(root)
+	if !r.SecretsAsNode || root.Spec.NodeName != "" {
+		return all
+	}
+	// A node may read only the Secrets of its bound Pods, so their copies follow the leaf.
+	return slices.DeleteFunc(all, func(ref refs.Reference) bool { return ref.Kind == refs.KindSecret })
 }
 
 // observeReference observes an object that the Pod refers to. It returns false if neither the member nor the

@@ -33,10 +33,13 @@ func apiServer(ctx context.Context, name string) {
 	Expect(err).NotTo(HaveOccurred())
 	cr := registration(ctx, name, Not(BeNil()))
 	patch(ctx, x.Host, cr, `{"spec":{"apiServer":{"url":"`+way.Host+`"}}}`)
-	DeferCleanup(func(ctx SpecContext) {
-		patch(ctx, x.Host, cr, `{"spec":{"apiServer":null}}`)
-		Expect(x.AwaitReady(ctx, name)).To(Succeed())
-	})
+	DeferCleanup(noAPIServer, name, NodeTimeout(settle)) //nolint:contextcheck // a cleanup has a context of its own
+	Expect(x.AwaitReady(ctx, name)).To(Succeed())
+}
+
+// noAPIServer undoes apiServer.
+func noAPIServer(ctx SpecContext, name string) {
+	patch(ctx, x.Host, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}, `{"spec":{"apiServer":null}}`)
 	Expect(x.AwaitReady(ctx, name)).To(Succeed())
 }
 
