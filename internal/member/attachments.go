@@ -36,7 +36,7 @@ func AttachmentsReadable(ctx context.Context, live client.Reader, registration s
 // BudgetsWritable returns why Xylem cannot keep PodDisruptionBudgets in a member, or nil if it can. Older versions of
 // the xylem-member chart do not grant these permissions. An error means that it is unknown.
 func BudgetsWritable(ctx context.Context, live client.Client, registration string) (*mirror.Refusal, error) {
-	for _, verb := range []string{"watch", "create"} {
+	for _, verb := range []string{"list", "watch", "create"} {
 		allowed, err := reviewPermission(ctx, live, authorizationv1.ResourceAttributes{Verb: verb, Group: policyv1.GroupName, Resource: "poddisruptionbudgets"})
 		if err != nil {
 			return nil, err
@@ -52,17 +52,26 @@ func BudgetsWritable(ctx context.Context, live client.Client, registration strin
 // ServicesWritable returns why Xylem cannot create a member's Services and EndpointSlices, or nil if it can. Older
 // versions of the xylem-member chart do not grant these permissions. An error means that it is unknown.
 func ServicesWritable(ctx context.Context, live client.Client, registration string) (*mirror.Refusal, error) {
-	for _, resource := range []authorizationv1.ResourceAttributes{{Verb: "create", Resource: "services"}, {Verb: "create", Group: discoveryv1.GroupName, Resource: "endpointslices"}} {
-		allowed, err := reviewPermission(ctx, live, resource)
+	for _, permission := range servicePermissions() {
+		allowed, err := reviewPermission(ctx, live, permission)
 		if err != nil {
 			return nil, err
 		}
 		if !allowed {
-			return mirror.NewRefusal(v1alpha1.ReasonServicesForbidden, "member %q does not let Xylem create %s, so its Pods don't resolve the names of the host's Services. Upgrade the chart xylem-member in the member, or apply config/member to it. If you don't need these Services, set spec.services.reflect to %s",
-				registration, resource.Resource, v1alpha1.ReflectNoServices), nil
+			return mirror.NewRefusal(v1alpha1.ReasonServicesForbidden, "member %q does not let Xylem %s %s, so its Pods don't resolve the names of the host's Services. Upgrade the chart xylem-member in the member, or apply config/member to it. If you don't need these Services, set spec.services.reflect to %s",
+				registration, permission.Verb, permission.Resource, v1alpha1.ReflectNoServices), nil
 		}
 	}
 	return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
+}
+
+// servicePermissions returns the permissions that Xylem needs for a member's Services.
+func servicePermissions() []authorizationv1.ResourceAttributes {
+	var all []authorizationv1.ResourceAttributes
+	for _, verb := range []string{"create", "list", "watch"} {
+		all = append(all, authorizationv1.ResourceAttributes{Verb: verb, Resource: "services"}, authorizationv1.ResourceAttributes{Verb: verb, Group: discoveryv1.GroupName, Resource: "endpointslices"})
+	}
+	return all
 }
 
 // reviewPermission asks the member whether the manager's account has a permission.

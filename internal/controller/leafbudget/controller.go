@@ -189,10 +189,13 @@ func (r *reconciler) observeLeafPod(ctx context.Context, o *observed, leaf *core
 		return nil
 	}
 	root, err := index.FindObject[corev1.Pod](ctx, r.Host, origin.Root)
-	if root != nil && root.UID == origin.UID && hasOpenReadinessGate(root) {
-		o.readyOnlyInMember++
+	if err != nil {
+		return err
 	}
-	return err
+	if root == nil || root.UID != origin.UID || root.DeletionTimestamp != nil || isBeingDisrupted(o.host, root) || hasOpenReadinessGate(root) {
+		o.countedOnlyInMember++
+	}
+	return nil
 }
 
 // findOwnBudget returns the name of a budget of the member's own, or of another host, that selects one of the leaf Pods.

@@ -35,8 +35,9 @@ type observed struct {
 type healthyCounts struct {
 	// healthyElsewhere is the number of the host budget's Pods that are healthy outside the member.
 	healthyElsewhere int32
-	// readyOnlyInMember is the number of Ready leaf Pods whose roots have unsatisfied readiness gates.
-	readyOnlyInMember int32
+	// countedOnlyInMember is the number of Ready leaf Pods that the member counts as healthy, and the host does not: those
+	// whose roots are gone, end, or have unsatisfied readiness gates.
+	countedOnlyInMember int32
 }
 
 type decision interface{ isDecision() }
@@ -98,7 +99,7 @@ func requiredHealthy(host *policyv1.PodDisruptionBudget, counts healthyCounts) i
 	if !hostCountsDisruptions(host) {
 		return allowNoEvictions
 	}
-	return max(0, host.Status.DesiredHealthy-counts.healthyElsewhere) + counts.readyOnlyInMember
+	return max(0, host.Status.DesiredHealthy-counts.healthyElsewhere) + counts.countedOnlyInMember
 }
 
 // hostCountsDisruptions reports whether the status of a host budget says how many disruptions are allowed. If not, the

@@ -10,7 +10,8 @@
 // desired is the status.desiredHealthy of the host's budget. Evictions never change it. elsewhere is the number of
 // the budget's Pods that are healthy outside this member. unready is the number of leaf Pods that the member counts
 // as healthy, but the host does not, because their readiness gates are in the host. If all Pods of a budget are in one
-// member, minAvailable is desired, and the host's budget holds at every moment.
+// member, minAvailable is desired, and the host's budget holds at every moment, unless somebody evicts its Pods in the host
+// at the same time.
 //
 // If the Pods are in several clusters, one cluster observes evictions in another only after they happened.
 // In between, each cluster may use the whole allowance. To keep this time short, leaf_pod sets Ready to False

@@ -45,6 +45,8 @@ type reconciler struct {
 	// unusedSince records since when each namespace has been unused. It is lost when the link restarts, which only
 	// prolongs the wait.
 	unusedSince map[string]time.Time
+	// withoutEndpoints records since when each Service has had no endpoints in the member.
+	withoutEndpoints map[types.NamespacedName]time.Time
 	// taken records until when Xylem does not try again to create an object, because the member has another one
 	// with its name.
 	taken map[takenName]time.Time
@@ -69,7 +71,7 @@ func Setup(link *member.Link) error {
 }
 
 func newReconciler(link *member.Link) *reconciler {
-	return &reconciler{Link: link, news: news.New(link.Clock), unusedSince: map[string]time.Time{}, taken: map[takenName]time.Time{}}
+	return &reconciler{Link: link, news: news.New(link.Clock), unusedSince: map[string]time.Time{}, withoutEndpoints: map[types.NamespacedName]time.Time{}, taken: map[takenName]time.Time{}}
 }
 
 // Reconcile takes the next step for one Service, and reports which clients do not reach it.
@@ -199,6 +201,22 @@ func (r *reconciler) unusedTimeOf(namespace string, unused bool) time.Duration {
 	if !known {
 		since = r.Clock.Now()
 		r.unusedSince[namespace] = since
+	}
+	return r.Clock.Since(since)
+}
+
+// timeWithoutEndpoints returns how long a Service has had no endpoints in the member.
+func (r *reconciler) timeWithoutEndpoints(service types.NamespacedName, missing bool) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !missing {
+		delete(r.withoutEndpoints, service)
+		return 0
+	}
+	since, known := r.withoutEndpoints[service]
+	if !known {
+		since = r.Clock.Now()
+		r.withoutEndpoints[service] = since
 	}
 	return r.Clock.Since(since)
 }

@@ -95,6 +95,8 @@ func decideServiceStep(o observed) decision {
 		return waitForUse{minUnusedTime - o.unused}
 	case !o.used, !o.isAllowed():
 		return doNothing{}
+	case o.leaf == nil && o.serviceNameTaken && len(o.leafSlices) > 0 && !o.deletionSuspended:
+		return deleteLeaf{leaf: o.leafSlices[0]} // the foreign Service must not use it
 	case o.leaf == nil && o.serviceNameTaken:
 		return waitForName{}
 	case o.leaf == nil:

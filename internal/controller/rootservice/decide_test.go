@@ -67,10 +67,13 @@ func TestDecideServiceStep(t *testing.T) {
 		change func(*observed)
 		want   string
 	}{
-		"it is created":                            {func(o *observed) { o.leaf = nil }, "createLeaf db"},
-		"it is current":                            {func(*observed) {}, "doNothing"},
-		"the member does not allow it":             {func(o *observed) { o.leaf, o.served = nil, false }, "doNothing"},
-		"the member has a foreign Service":         {func(o *observed) { o.leaf, o.serviceNameTaken = nil, true }, "waitForName"},
+		"it is created":                    {func(o *observed) { o.leaf = nil }, "createLeaf db"},
+		"it is current":                    {func(*observed) {}, "doNothing"},
+		"the member does not allow it":     {func(o *observed) { o.leaf, o.served = nil, false }, "doNothing"},
+		"the member has a foreign Service": {func(o *observed) { o.leaf, o.serviceNameTaken = nil, true }, "waitForName"},
+		"the foreign Service uses our EndpointSlice": {func(o *observed) {
+			o.leaf, o.serviceNameTaken, o.leafSlices = nil, true, []*discoveryv1.EndpointSlice{sliceNamed("db-1", "10.8.0.1")}
+		}, "deleteLeaf db-1"},
 		"the namespace is not the host's":          {func(o *observed) { o.leaf, o.memberNamespace.Labels = nil, nil }, "doNothing"},
 		"the namespace is unused":                  {func(o *observed) { o.used, o.unused = false, time.Second }, "waitForUse"},
 		"the namespace is unused and it is absent": {func(o *observed) { o.leaf, o.used, o.unused = nil, false, time.Second }, "doNothing"},

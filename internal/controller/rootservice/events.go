@@ -41,6 +41,7 @@ const (
 // may be due.
 func (r *reconciler) reportUnreachable(ctx context.Context, o observed) (time.Duration, error) {
 	if o.root == nil || !o.used {
+		r.timeWithoutEndpoints(o.key, false)
 		return 0, nil
 	}
 	again, err := r.reportPodInMember(ctx, o.root)
@@ -85,19 +86,21 @@ func (r *reconciler) reportPodInMember(ctx context.Context, service *corev1.Serv
 
 // reportMissingEndpoints reports that a Service has no endpoints in the member, but has some elsewhere.
 func (r *reconciler) reportMissingEndpoints(ctx context.Context, o observed) (time.Duration, error) {
-	state, lasts := topic{o.root.UID, noEndpoints}, "lasts"
+	state := topic{o.root.UID, noEndpoints}
 	if o.leaf == nil || len(o.leafSlices)+len(o.wantSlices) > 0 {
+		r.timeWithoutEndpoints(o.key, false)
 		r.news.ForgetState(state)
 		return 0, nil
 	}
 	if has, err := r.hasLeafEndpoint(ctx, o.root); err != nil || has {
+		r.timeWithoutEndpoints(o.key, false)
 		r.news.ForgetState(state)
 		return 0, err
 	}
 	if again := r.news.DueIn(state, nil); again > 0 {
 		return again, nil // it was reported
 	}
-	if since := r.news.StateDuration(state, lasts); since < missingEndpointsDelay {
+	if since := r.timeWithoutEndpoints(o.key, true); since < missingEndpointsDelay {
 		return missingEndpointsDelay - since, nil
 	}
 	elsewhere, err := slicesOfService(ctx, r.HostLive, o.key) // one read for each interval of the event

@@ -33,7 +33,7 @@ func apiServer(ctx context.Context, name string) {
 	Expect(err).NotTo(HaveOccurred())
 	cr := registration(ctx, name, Not(BeNil()))
 	patch(ctx, x.Host, cr, `{"spec":{"apiServer":{"url":"`+way.Host+`"}}}`)
-	DeferCleanup(noAPIServer, name, NodeTimeout(settle)) //nolint:contextcheck // a cleanup has a context of its own
+	DeferCleanup(noAPIServer, name, NodeTimeout(settle))
 	Expect(x.AwaitReady(ctx, name)).To(Succeed())
 }
 
