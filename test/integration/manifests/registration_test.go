@@ -138,6 +138,8 @@ deregistration: Drain`),
 			"deregistration":      "Retain",
 			"namespaces":          map[string]any{},
 			"node":                map[string]any{"whenAway": "Keep"},
+			"pods":                map[string]any{},
+			"services":            map[string]any{"reflect": "All"},
 			"storage":             map[string]any{"prefix": "virtual-disk-", "reflect": map[string]any{"enabled": false, "max": int64(32)}},
 		}))
 	})
