@@ -95,10 +95,8 @@ func decideServiceStep(o observed) decision {
 		return waitForUse{minUnusedTime - o.unused}
 	case !o.used, !o.isAllowed():
 		return doNothing{}
-	case o.leaf == nil && o.serviceNameTaken && len(o.leafSlices) > 0 && !o.deletionSuspended:
-		return deleteLeaf{leaf: o.leafSlices[0]} // the foreign Service must not use it
 	case o.leaf == nil && o.serviceNameTaken:
-		return waitForName{}
+		return o.decideForeignService()
 	case o.leaf == nil:
 		return createLeaf{o.want}
 	case mirror.IsHeadlessService(o.leaf) != mirror.IsHeadlessService(o.want):
@@ -107,6 +105,15 @@ func decideServiceStep(o observed) decision {
 		return updateLeaf{o.leaf, mirror.UpdateLeafService(o.leaf, o.want)}
 	}
 	return o.decideEndpointSlices()
+}
+
+// decideForeignService returns the next step while the member has a foreign Service with the name. It must not use the leaf
+// EndpointSlices.
+func (o observed) decideForeignService() decision {
+	if len(o.leafSlices) > 0 && !o.deletionSuspended {
+		return deleteLeaf{leaf: o.leafSlices[0]}
+	}
+	return waitForName{}
 }
 
 // decideWithdrawal returns the next step for a Service that must not exist in the member. EndpointSlices go first,
