@@ -51,3 +51,20 @@ func TestLasted(t *testing.T) {
 	clock.SetTime(clock.Now().Add(time.Second))
 	lasted(time.Second, "pod", "version 2")
 }
+
+func TestDurations(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	d := NewDurations[string](clock)
+	for i, step := range []struct {
+		state string
+		lasts bool
+		want  time.Duration
+	}{
+		{"a", true, 0}, {"a", true, time.Second}, {"b", true, 0}, {"a", true, 3 * time.Second}, {"a", false, 0}, {"a", true, 0}, {"b", true, 4 * time.Second},
+	} {
+		if got := d.Measure(step.state, step.lasts); got != step.want {
+			t.Errorf("step %d: %q has lasted %s, want %s", i, step.state, got, step.want)
+		}
+		clock.SetTime(clock.Now().Add(time.Second))
+	}
+}

@@ -3,8 +3,6 @@ package leafnamespace
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -38,10 +37,9 @@ const (
 type reconciler struct {
 	*member.Link
 
-	mu sync.Mutex
-	// idle records since when each namespace has been neither needed nor occupied. It is lost when the
+	// idle measures how long each namespace has been neither needed nor occupied. It is lost when the
 	// link restarts, which only prolongs the wait.
-	idle map[string]time.Time
+	idle *news.Durations[string]
 }
 
 // +kubebuilder:rbac:groups="",resources=namespaces;pods;persistentvolumeclaims,verbs=get;list;watch
@@ -79,7 +77,7 @@ func (r *reconciler) isNamespaceAbsent(ctx context.Context, before, after client
 var existenceChanged = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 func newReconciler(link *member.Link) *reconciler {
-	return &reconciler{Link: link, idle: map[string]time.Time{}}
+	return &reconciler{Link: link, idle: news.NewDurations[string](link.Clock)}
 }
 
 // Reconcile takes the next step for one namespace.
@@ -118,7 +116,7 @@ func (r *reconciler) observeNamespace(ctx context.Context, name string) (observe
 			return o, err
 		}
 	}
-	o.idle = r.idleTimeOf(name, o.leaf != nil && !o.occupied && !o.needed)
+	o.idle = r.idle.Measure(name, o.leaf != nil && !o.occupied && !o.needed)
 	if o.root != nil && mirror.IsNamespaceCreatedByXylem(o.leaf, r.HostID) && len(o.unexpectedLabels()) > 0 {
 		o.applied, err = r.readAppliedLabels(ctx, name)
 	}
@@ -175,22 +173,6 @@ func (r *reconciler) removeIfEmpty(ctx context.Context, leaf *corev1.Namespace) 
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(r.MemberWriter.DeleteNamespace(ctx, leaf, e))
-}
-
-// idleTimeOf returns how long a namespace has been idle.
-func (r *reconciler) idleTimeOf(name string, idle bool) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !idle {
-		delete(r.idle, name)
-		return 0
-	}
-	since, known := r.idle[name]
-	if !known {
-		since = r.Clock.Now()
-		r.idle[name] = since
-	}
-	return r.Clock.Since(since)
 }
 
 // isNamespaceNeeded reports whether a Pod or claim in the host's namespace is, or will be, placed in the

@@ -41,12 +41,12 @@ type reconciler struct {
 
 	news *news.StateMemory
 
+	// unused measures how long each namespace has been unused. It is lost when the link restarts, which only
+	// prolongs the wait. withoutEndpoints measures how long each Service has had no endpoints in the member.
+	unused           *news.Durations[string]
+	withoutEndpoints *news.Durations[types.NamespacedName]
+
 	mu sync.Mutex
-	// unusedSince records since when each namespace has been unused. It is lost when the link restarts, which only
-	// prolongs the wait.
-	unusedSince map[string]time.Time
-	// withoutEndpoints records since when each Service has had no endpoints in the member.
-	withoutEndpoints map[types.NamespacedName]time.Time
 	// taken records until when Xylem does not try again to create an object, because the member has another one
 	// with its name.
 	taken map[takenName]time.Time
@@ -71,7 +71,10 @@ func Setup(link *member.Link) error {
 }
 
 func newReconciler(link *member.Link) *reconciler {
-	return &reconciler{Link: link, news: news.New(link.Clock), unusedSince: map[string]time.Time{}, withoutEndpoints: map[types.NamespacedName]time.Time{}, taken: map[takenName]time.Time{}}
+	return &reconciler{
+		Link: link, news: news.New(link.Clock), unused: news.NewDurations[string](link.Clock), withoutEndpoints: news.NewDurations[types.NamespacedName](link.Clock),
+		taken: map[takenName]time.Time{},
+	}
 }
 
 // Reconcile takes the next step for one Service, and reports which clients do not reach it.
@@ -105,7 +108,7 @@ func (r *reconciler) observeService(ctx context.Context, key types.NamespacedNam
 	if err != nil {
 		return o, err
 	}
-	o.used, o.unused = used, r.unusedTimeOf(key.Namespace, !used)
+	o.used, o.unused = used, r.unused.Measure(key.Namespace, !used)
 	if o.root != nil {
 		o.want, o.refusal = wantedService(o.root, r.Member)
 	}
@@ -187,38 +190,6 @@ func (r *reconciler) isNamespaceUsed(ctx context.Context, namespace string) (boo
 // runsInMember reports whether a host Pod is bound to the member's node and has not finished.
 func runsInMember(pod *corev1.Pod, nodeName string) bool {
 	return pod.Spec.NodeName == nodeName && pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(pod)
-}
-
-// unusedTimeOf returns how long a namespace has been unused.
-func (r *reconciler) unusedTimeOf(namespace string, unused bool) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !unused {
-		delete(r.unusedSince, namespace)
-		return 0
-	}
-	since, known := r.unusedSince[namespace]
-	if !known {
-		since = r.Clock.Now()
-		r.unusedSince[namespace] = since
-	}
-	return r.Clock.Since(since)
-}
-
-// timeWithoutEndpoints returns how long a Service has had no endpoints in the member.
-func (r *reconciler) timeWithoutEndpoints(service types.NamespacedName, missing bool) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !missing {
-		delete(r.withoutEndpoints, service)
-		return 0
-	}
-	since, known := r.withoutEndpoints[service]
-	if !known {
-		since = r.Clock.Now()
-		r.withoutEndpoints[service] = since
-	}
-	return r.Clock.Since(since)
 }
 
 // isNameTaken reports whether the member had a foreign object with a name a short while ago.

@@ -41,7 +41,7 @@ const (
 // may be due.
 func (r *reconciler) reportUnreachable(ctx context.Context, o observed) (time.Duration, error) {
 	if o.root == nil || !o.used {
-		r.timeWithoutEndpoints(o.key, false)
+		r.withoutEndpoints.Measure(o.key, false)
 		return 0, nil
 	}
 	again, err := r.reportPodInMember(ctx, o.root)
@@ -88,19 +88,19 @@ func (r *reconciler) reportPodInMember(ctx context.Context, service *corev1.Serv
 func (r *reconciler) reportMissingEndpoints(ctx context.Context, o observed) (time.Duration, error) {
 	state := topic{o.root.UID, noEndpoints}
 	if o.leaf == nil || len(o.leafSlices)+len(o.wantSlices) > 0 {
-		r.timeWithoutEndpoints(o.key, false)
+		r.withoutEndpoints.Measure(o.key, false)
 		r.news.ForgetState(state)
 		return 0, nil
 	}
 	if has, err := r.hasLeafEndpoint(ctx, o.root); err != nil || has {
-		r.timeWithoutEndpoints(o.key, false)
+		r.withoutEndpoints.Measure(o.key, false)
 		r.news.ForgetState(state)
 		return 0, err
 	}
 	if again := r.news.DueIn(state, nil); again > 0 {
 		return again, nil // it was reported
 	}
-	if since := r.timeWithoutEndpoints(o.key, true); since < missingEndpointsDelay {
+	if since := r.withoutEndpoints.Measure(o.key, true); since < missingEndpointsDelay {
 		return missingEndpointsDelay - since, nil
 	}
 	elsewhere, err := slicesOfService(ctx, r.HostLive, o.key) // one read for each interval of the event

@@ -136,7 +136,7 @@ func (r *reconciler) servicesOf(ctx context.Context, namespace string, concerned
 	}
 	var services corev1.ServiceList
 	err = r.Host.List(ctx, &services, client.InNamespace(namespace), index.ReadOnly)
-	r.unusedTimeOf(namespace, !used)
+	r.unused.Measure(namespace, !used)
 	return route.RequestsFor(ctx, services.Items, err, func(service *corev1.Service) bool {
 		want, _ := wantedService(service, r.Member)
 		return concerned(service) || want != nil && (!used || r.lacksLeaf(ctx, client.ObjectKeyFromObject(service)))
