@@ -222,10 +222,7 @@ func (l *Link) HostSnapshotSource(object client.Object, requests route.RequestsO
 // LeafSnapshotCache returns the cache of the member's snapshots, or nil if the member does not serve
 // them.
 func (l *Link) LeafSnapshotCache() client.Reader {
-	if l.Snapshots == nil || l.Snapshots.ServedCache() == nil {
-		return nil
-	}
-	return l.Snapshots.ServedCache()
+	return l.Snapshots.servedReader()
 }
 
 // LeafAttachmentSource is LeafObjectSource for VolumeAttachments, once Xylem may read them.
@@ -236,10 +233,7 @@ func (l *Link) LeafAttachmentSource(object client.Object, requests route.Request
 // LeafAttachmentCache returns the cache of the member's VolumeAttachments, or nil if Xylem may not read
 // them or has not read them yet.
 func (l *Link) LeafAttachmentCache() client.Reader {
-	if l.Attachments == nil || l.Attachments.ServedCache() == nil {
-		return nil
-	}
-	return l.Attachments.ServedCache()
+	return l.Attachments.servedReader()
 }
 
 // LeafBudgetSource is LeafObjectSource for PodDisruptionBudgets, once Xylem may create them.
@@ -250,10 +244,7 @@ func (l *Link) LeafBudgetSource(object client.Object, requests route.RequestsOfO
 // LeafBudgetCache returns the cache of the member's PodDisruptionBudgets, or nil if Xylem may not create them or has
 // not read them yet.
 func (l *Link) LeafBudgetCache() client.Reader {
-	if l.Budgets == nil || l.Budgets.ServedCache() == nil {
-		return nil
-	}
-	return l.Budgets.ServedCache()
+	return l.Budgets.servedReader()
 }
 
 // LeafServiceSource is LeafObjectSource for Services and EndpointSlices, once Xylem may create them.
@@ -264,10 +255,7 @@ func (l *Link) LeafServiceSource(object client.Object, requests route.RequestsOf
 // LeafServiceCache returns the cache of the member's Services and EndpointSlices, or nil if Xylem may not create
 // them or has not read them yet.
 func (l *Link) LeafServiceCache() client.Reader {
-	if l.Services == nil || l.Services.ServedCache() == nil {
-		return nil
-	}
-	return l.Services.ServedCache()
+	return l.Services.servedReader()
 }
 
 // RootDeletionSource returns a source of the deletions of one kind in the host, including those that do not

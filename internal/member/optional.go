@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -34,6 +35,17 @@ func (o *OptionalCache) ReadProblem() (problem *mirror.Refusal, known bool) {
 		return nil, true
 	}
 	return o.problem, o.problem != nil
+}
+
+// servedReader returns the cache of the kinds, or nil if it is not served or o is nil.
+func (o *OptionalCache) servedReader() client.Reader {
+	if o == nil {
+		return nil
+	}
+	if served := o.ServedCache(); served != nil {
+		return served
+	}
+	return nil
 }
 
 // RecordProblem records why the kinds cannot be read.
