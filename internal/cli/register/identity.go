@@ -113,14 +113,14 @@ func (r *run) writeIdentityObject(ctx context.Context, wanted, there client.Obje
 	if there.GetLabels()[command.LabelName] != command.LabelNameValue {
 		return fmt.Errorf("%s exists, but does not belong to Xylem: it lacks the label %s=%s. Delete or rename it", what, command.LabelName, command.LabelNameValue)
 	}
-	if identityCurrent(wanted, there) {
-		return nil
-	}
 	before, is := there.DeepCopyObject().(client.Object)
 	if !is {
 		return fmt.Errorf("%T is not an object", there)
 	}
 	copyIdentity(wanted, there)
+	if equality.Semantic.DeepEqual(before, there) {
+		return nil
+	}
 	if err := r.host.Patch(ctx, there, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), command.PatchOptions(dry)...); err != nil {
 		return explainGrant(what, err)
 	}
@@ -142,19 +142,6 @@ func copyIdentity(from, to client.Object) {
 			to.Subjects = from.Subjects
 		}
 	}
-}
-
-// identityCurrent reports whether an existing ClusterRole or binding grants what is wanted. It is pure.
-func identityCurrent(wanted, there client.Object) bool {
-	switch wanted := wanted.(type) {
-	case *rbacv1.ClusterRole:
-		there, is := there.(*rbacv1.ClusterRole)
-		return is && equality.Semantic.DeepEqual(wanted.Rules, there.Rules)
-	case *rbacv1.ClusterRoleBinding:
-		there, is := there.(*rbacv1.ClusterRoleBinding)
-		return is && equality.Semantic.DeepEqual(wanted.Subjects, there.Subjects)
-	}
-	return false
 }
 
 // explainGrant adds what to do if the user may not grant the permission.
