@@ -51,7 +51,7 @@ func (r hostRoots[T]) reportUnreadable(o *observed, err error) {
 	if refusal == nil {
 		return
 	}
-	recent := func(pod *corev1.Pod) bool { return r.Clock.Since(boundAt(pod)) < authorizerLag }
+	recent := func(pod *corev1.Pod) bool { return report.AwaitsAuthorizer(pod, r.Clock.Now()) }
 	if refusal.Reason == v1alpha1.ReasonNodeIdentityMissing || !slices.ContainsFunc(o.users, recent) {
 		eventRefused(r.Recorder, o.users, refusal)
 	}

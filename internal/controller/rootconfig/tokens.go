@@ -22,13 +22,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-const (
-	// authorizerLag is how long the host's node authorizer may take to learn that a Pod is bound. Until then, it
-	// refuses the Pod's tokens and Secrets.
-	authorizerLag = 10 * time.Second
-	// refusedIntervals is how many of the link's recheck intervals Xylem waits before it requests refused tokens again.
-	refusedIntervals = 4
-)
+// refusedIntervals is how many of the link's recheck intervals Xylem waits before it requests refused tokens again.
+const refusedIntervals = 4
 
 // podTokens requests the tokens of host Pods as the virtual node. In place of the root Secret of a copy, it
 // returns one that contains a Pod's tokens; mirror.TokenSecretName is its name.
@@ -130,18 +125,10 @@ func (r *podTokens) readRoot(ctx context.Context, o *observed) (*corev1.Secret, 
 // tokenProblem returns what to report on a Pod whose token the host does not issue, or nil if a retry may succeed.
 func (r *podTokens) tokenProblem(pod *corev1.Pod, err error) *mirror.Refusal {
 	problem := report.TokenRefusal(r.Member, pod.Spec.ServiceAccountName, err)
-	if problem != nil && problem.Reason == v1alpha1.ReasonTokenRefused && r.Clock.Since(boundAt(pod)) < authorizerLag {
+	if problem != nil && problem.Reason == v1alpha1.ReasonTokenRefused && report.AwaitsAuthorizer(pod, r.Clock.Now()) {
 		return nil
 	}
 	return problem
-}
-
-// boundAt returns when a Pod was bound.
-func boundAt(pod *corev1.Pod) time.Time {
-	if bound := podstatus.FindPodCondition(pod.Status.Conditions, corev1.PodScheduled); bound != nil {
-		return bound.LastTransitionTime.Time
-	}
-	return pod.CreationTimestamp.Time
 }
 
 // reportMissing reports why a Pod's tokens are missing, or are not renewed, as a condition and, if it is new, as an event.

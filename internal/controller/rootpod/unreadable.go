@@ -3,7 +3,6 @@ package rootpod
 import (
 	"context"
 	"errors"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,9 +11,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
-
-// authorizerLag is how long the host's node authorizer may take to learn that a Pod is bound.
-const authorizerLag = 10 * time.Second
 
 // reportUnreadableReference checks whether err means that the manager lacks the permission to read an object
 // that the Pod refers to, and if so, reports that on the Pod. It returns the error for a retry with
@@ -30,7 +26,7 @@ func (r *reconciler) unreadableProblem(root *corev1.Pod, err error) *mirror.Refu
 		return unreadableReference(root, err)
 	}
 	problem := report.SecretsRefusal(r.Member, err)
-	if problem != nil && problem.Reason != v1alpha1.ReasonNodeIdentityMissing && r.Clock.Since(root.CreationTimestamp.Time) < authorizerLag {
+	if problem != nil && problem.Reason != v1alpha1.ReasonNodeIdentityMissing && report.AwaitsAuthorizer(root, r.Clock.Now()) {
 		return nil
 	}
 	return problem

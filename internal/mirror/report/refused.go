@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
@@ -154,6 +157,19 @@ func NodeIdentityRefusal(m mirror.Member, what, flag string, err error) *mirror.
 	}
 	return mirror.NewRefusal(v1alpha1.ReasonNodeIdentityMissing, "the host does not let the manager act as node %q to get %s: %s. Ask the host's admin to run `kubectl xylem register %s --member-kubeconfig FILE %s`. The host needs Kubernetes 1.36 or later",
 		m.NodeName, what, serverMessage(err), m.Registration, flag)
+}
+
+// authorizerLag is how long the host's node authorizer may take to learn that a Pod is bound. Until then, it refuses the
+// Pod's tokens and Secrets.
+const authorizerLag = 10 * time.Second
+
+// AwaitsAuthorizer reports whether the host's node authorizer may not know yet that a Pod is bound.
+func AwaitsAuthorizer(pod *corev1.Pod, now time.Time) bool {
+	boundAt := pod.CreationTimestamp.Time
+	if bound := podstatus.FindPodCondition(pod.Status.Conditions, corev1.PodScheduled); bound != nil {
+		boundAt = bound.LastTransitionTime.Time
+	}
+	return now.Sub(boundAt) < authorizerLag
 }
 
 // SecretsRefusal reports that the host does not let the virtual node get the Secrets of a Pod. It returns nil for errors that a
