@@ -107,12 +107,12 @@ func newCopier[T client.Object](link *member.Link, k configKind[T], roots rootRe
 
 // Reconcile takes the next step for the copies of both objects. A failure of one does not delay the other.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if _, is := mirror.PodOfTokenSecret(request.Name); is {
-		next, err := r.tokens.proceed(ctx, request.NamespacedName)
-		return reconcile.Result{RequeueAfter: next}, err
+	secrets := r.secrets
+	if _, is := mirror.PodOfTokenSecret(request.Name); is { // Secrets of such names are not copied, but ConfigMaps are
+		secrets = r.tokens
 	}
 	nextConfigMap, err := r.configMaps.proceed(ctx, request.NamespacedName)
-	nextSecret, secretErr := r.secrets.proceed(ctx, request.NamespacedName)
+	nextSecret, secretErr := secrets.proceed(ctx, request.NamespacedName)
 	return reconcile.Result{RequeueAfter: route.SoonerDelay(nextConfigMap, nextSecret)}, errors.Join(err, secretErr)
 }
 
