@@ -57,7 +57,7 @@ type OrphanTracker struct {
 	mu      sync.Mutex
 	orphans map[string]OrphanInventory
 	// orphanedSnapshots contains the leaf snapshots that no VolumeSnapshotContent in the host represents.
-	// In these OrphanInventory, Volume is the name of a VolumeSnapshotContent in the member.
+	// In these inventories, Volume is the name of a VolumeSnapshotContent in the member.
 	orphanedSnapshots map[string]OrphanInventory
 	candidates        map[string]*orphanCandidates
 	changes           route.Trigger

@@ -187,7 +187,7 @@ type Admission struct {
 	// may be placed.
 	Admitted bool
 	// Report requests that the caller report the wait now. Volumes is the number of claims in
-	// progress in all members, and ClaimsWaiting is the number of claims that wait for the same member.
+	// progress in all members, and Claims is the number of claims that wait for the same member.
 	Report          bool
 	Volumes, Claims int
 }
