@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -32,6 +34,7 @@ const (
 )
 
 // ClusterRegistrationSpec configures a member.
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || size(self.nodes) == 0 || !has(self.node) || !has(self.node.capacity) || size(self.node.capacity) == 0",message="node.capacity has no meaning with nodes, because each virtual node has the capacity of its group: remove one of them"
 type ClusterRegistrationSpec struct {
 	// kubeconfigSecretRef names a Secret in the manager's namespace with the member's kubeconfig in
 	// its key "kubeconfig". Xylem rereads the Secret when it changes.
@@ -41,6 +44,17 @@ type ClusterRegistrationSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Node NodeSpec `json:"node,omitempty"`
+
+	// nodes divides the member into groups of nodes. The host gets one virtual node for each group, named
+	// <group>.<name of node>, instead of one for the whole member. All of them have the labels and taints of
+	// node. The host's scheduler then selects a group, and the Pods run on the group's nodes. A node of the
+	// member belongs to the first rule that matches it; nodes that match no rule get no Pods. If the rules
+	// change, virtual nodes without a group accept no new Pods, and are deleted once they have no Pods.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && b.name == a.name))",message="two groups must not have the same name"
+	// +listType=atomic
+	Nodes []NodeGroup `json:"nodes,omitempty"`
 
 	// storage maps and publishes storage classes.
 	// +optional
@@ -240,6 +254,45 @@ type NodeSpec struct {
 	// +kubebuilder:default=Keep
 	WhenAway AwayPolicy `json:"whenAway,omitempty"`
 }
+
+// NodeGroup is a rule that selects nodes of a member for one or several virtual nodes.
+// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.forEach)",message="a rule must have either name, for one group, or forEach, for several"
+// +kubebuilder:validation:XValidation:rule="has(self.forEach) || has(self.selector)",message="a rule with name must have a selector"
+type NodeGroup struct {
+	// name is the name of the group of all nodes that selector selects. It is the first part of the virtual
+	// node's name, <name>.<name of spec.node>.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=22
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+	// selector selects nodes of the member by their labels. With forEach, it is optional, and restricts the
+	// rule to these nodes.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="a selector must not be empty: omit spec.nodes for one virtual node that represents the whole member"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="In and NotIn require values, and Exists and DoesNotExist must have none"
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// forEach creates one group for each value of a label, or for each node.
+	// +optional
+	ForEach *ForEachNode `json:"forEach,omitempty"`
+}
+
+// ForEachNode divides nodes into groups.
+// +kubebuilder:validation:XValidation:rule="has(self.labelKey) != (has(self.node) && self.node)",message="forEach must have either labelKey or node: true"
+type ForEachNode struct {
+	// labelKey is the key of a label of the member's nodes, such as topology.kubernetes.io/zone. Each value is a
+	// group. Nodes without the label do not match the rule.
+	// +optional
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="a label key must have the form [prefix/]name, where the name has no more than 63 characters (letters, digits, '-', '_', '.'), and begins and ends with a letter or digit"
+	LabelKey string `json:"labelKey,omitempty"`
+	// node makes each node a group of its own.
+	// +optional
+	Node bool `json:"node,omitempty"`
+}
+
+// MaxNodesOfMember is the maximum number of virtual nodes of a member.
+const MaxNodesOfMember = 500
 
 // NodeTaint is a taint of a virtual node.
 type NodeTaint struct {
@@ -542,6 +595,7 @@ type OrphanedSnapshot struct {
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56",message="the name must have no more than 56 characters, because it is used in the node name and as a label value"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.nodes) || size(self.spec.nodes) == 0 || (has(self.spec.node.name) ? size(self.spec.node.name) : size(self.metadata.name) + 7) <= 40",message="with spec.nodes, the name of spec.node (kosmos-<registration> by default) must have no more than 40 characters, because it is the last part of each virtual node's name"
 type ClusterRegistration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -556,6 +610,29 @@ func (r *ClusterRegistration) NodeName() string {
 		return r.Spec.Node.Name
 	}
 	return DefaultNodeNamePrefix + r.Name
+}
+
+// HasNode reports whether a Node with this name represents the member, or a group of its nodes.
+func (r *ClusterRegistration) HasNode(name string) bool { return IsNodeOfMember(name, r.NodeName()) }
+
+// GroupNodeName returns the name of the virtual node of a group, which contains no dot, in the member
+// with the given node name.
+func GroupNodeName(group, memberNode string) string { return group + "." + memberNode }
+
+// MemberNodeOf returns the node name of the member to which a virtual node of a group belongs, if name is the
+// name of such a node.
+func MemberNodeOf(name string) (memberNode string, found bool) {
+	group, memberNode, found := strings.Cut(name, ".")
+	return memberNode, found && group != "" && memberNode != ""
+}
+
+// IsNodeOfMember reports whether name is the node name of a member, or of a group of its nodes.
+func IsNodeOfMember(name, memberNode string) bool {
+	if name == memberNode {
+		return name != ""
+	}
+	of, found := MemberNodeOf(name)
+	return found && of == memberNode
 }
 
 // Taints returns the taints of the registration's virtual node, which are the default one if spec.node has

@@ -90,6 +90,15 @@ const (
 	// the virtual nodes of the members that share the backend. The node affinity of a shared volume's
 	// host PV selects the nodes with this label.
 	LabelBackendPrefix = "backend.xylem.io/"
+
+	// LabelNodeGroup, on the virtual nodes of a member with spec.nodes, is the first part of the node's name: the
+	// group's name, or the value or node for which it was created.
+	LabelNodeGroup = Prefix + "node-group"
+
+	// LabelTopologyPrefix, followed by the name of a volume topology, is the key of an empty label on the virtual
+	// nodes of a member with spec.nodes: at least one of the node's group can use volumes with this topology. The node
+	// affinity of such a volume's host PV selects the nodes with this label.
+	LabelTopologyPrefix = Prefix + "topology-"
 )
 
 // Annotations.
@@ -175,6 +184,10 @@ const (
 	// AnnotationNodeSpec, on virtual nodes, contains the labels and taints that the registration last
 	// requested, so that Xylem can remove those that it no longer requests.
 	AnnotationNodeSpec = Prefix + "node-spec"
+
+	// AnnotationNodeSelector, on the virtual nodes of a member with spec.nodes, is the NodeSelectorTerm that selects
+	// the group's nodes in the member, as JSON. Leaf Pods require it.
+	AnnotationNodeSelector = Prefix + "node-selector"
 
 	// AnnotationMockPV is "true" on promise volumes.
 	AnnotationMockPV = "virtual-kubelet.io/mock-pv"

@@ -141,6 +141,24 @@ type NodeSummary struct {
 	// Nodes is the number of all nodes. Ready is the number of ready nodes, including cordoned and
 	// tainted ones.
 	Nodes, Ready int
+	// Groups are the groups of spec.nodes that have nodes. GroupProblem describes rules that match no node, nodes
+	// that match none or several, and groups that exceed the limit; it is "" if there are none of these.
+	Groups       []NodeGroup
+	GroupProblem string
+}
+
+// NodeGroup is a group of a member's nodes, which one virtual node represents.
+type NodeGroup struct {
+	// Name is the first part of the virtual node's name; see v1alpha1.GroupNodeName.
+	Name string
+	// Selector selects the group's nodes in the member.
+	Selector corev1.NodeSelectorTerm
+	// Labels are the labels that the virtual node gets from the group.
+	Labels map[string]string
+	// Topologies are the keys of the labels for the topologies of volumes that the group's nodes can use.
+	Topologies []string
+	// Summary summarizes the group's nodes.
+	Summary NodeSummary
 }
 
 // RouteOwner identifies the member in host objects.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // Member contains the properties of a member that translation depends on.
@@ -13,8 +15,11 @@ type Member struct {
 	Registration string
 	// ClusterID is the member's cluster ID.
 	ClusterID string
-	// NodeName is the name of the member's virtual node.
+	// NodeName is the name of the member's virtual node. With spec.nodes, it is the last part of the names of
+	// all of them, and usually no Node has it; see HasNode.
 	NodeName string
+	// NodeGroups are the rules in spec.nodes. If there is none, one virtual node represents the member.
+	NodeGroups []v1alpha1.NodeGroup
 	// HostID is the cluster ID of the host.
 	HostID string
 	// PodCIDRs are the ranges of the Pod addresses that root Pods show. If PodCIDRs is empty, root
@@ -38,6 +43,9 @@ type Member struct {
 	// leaf Pods.
 	Leaving bool
 }
+
+// HasNode reports whether a Node with this name represents the member, or a group of its nodes.
+func (m Member) HasNode(name string) bool { return v1alpha1.IsNodeOfMember(name, m.NodeName) }
 
 // APIServer is the address of the host's API server for Pods in a member, and the certificates with which they verify it.
 type APIServer struct {

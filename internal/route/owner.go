@@ -26,7 +26,7 @@ const AnnSelectedNode = volumehelpers.AnnSelectedNode
 
 // Owner identifies a member in host objects.
 type Owner struct {
-	// NodeName is the name of the member's virtual node.
+	// NodeName is the name of the member's virtual node, or the last part of the names of all of them.
 	NodeName string
 	// ClusterID is the member's cluster ID.
 	ClusterID string
@@ -85,17 +85,23 @@ func ownerKeysOf(obj client.Object) []ownerKey {
 			keys = append(keys, ownerKey{kind, value})
 		}
 	}
+	addNode := func(name string) { // the Node may represent a member, or a group of a member's nodes
+		add(byNode, name)
+		if member, found := v1alpha1.MemberNodeOf(name); found {
+			add(byNode, member)
+		}
+	}
 	switch obj := obj.(type) {
 	case *corev1.Pod:
-		add(byNode, obj.Spec.NodeName)
-		add(byNode, obj.Status.NominatedNodeName)
+		addNode(obj.Spec.NodeName)
+		addNode(obj.Status.NominatedNodeName)
 		if obj.Spec.NodeName == "" && podstatus.PushedStatus(obj) == corev1.ConditionTrue {
 			// A member may run the Pod before the host binds it, and the Pod may no longer name
 			// that member.
 			keys = append(keys, ownerKey{kind: byAll})
 		}
 	case *corev1.PersistentVolumeClaim:
-		add(byNode, obj.Annotations[AnnSelectedNode])
+		addNode(obj.Annotations[AnnSelectedNode])
 		add(byCluster, placementClusterOf(obj))
 		if isBoundButUnplaced(obj) {
 			// The claim was bound to an existing volume without a selected node. The volume's member

@@ -26,7 +26,7 @@ import (
 // prevents connecting the member.
 func (r *Reconciler) fleetRegistration(ctx context.Context, cr *v1alpha1.ClusterRegistration) (fleet.Registration, error) {
 	wanted := fleet.Registration{
-		Member:         mirror.Member{Registration: cr.Name, NodeName: cr.NodeName(), HostID: r.HostID, HostShowsPodResources: r.HostShowsPodResources, Leaving: cr.DeletionTimestamp != nil},
+		Member:         mirror.Member{Registration: cr.Name, NodeName: cr.NodeName(), NodeGroups: cr.Spec.Nodes, HostID: r.HostID, HostShowsPodResources: r.HostShowsPodResources, Leaving: cr.DeletionTimestamp != nil},
 		Rules:          placement.RulesOfRegistration(cr),
 		UID:            cr.UID,
 		ConfirmRestore: cr.Annotations[v1alpha1.AnnotationConfirmRestore],
