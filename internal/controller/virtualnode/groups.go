@@ -38,7 +38,7 @@ type grouping struct {
 	groups  []*nodeGroup
 	byName  map[string]*nodeGroup
 	matched []int // the number of nodes of each rule
-	// unmatched are the nodes that match no rule, and overlapping those that match a rule in vain, whose Pods may run
+	// unmatched are the nodes that match no rule, and overlapping those that match further rules, whose Pods may run
 	// on them. clashing are names that several rules give to a group.
 	unmatched, overlapping, clashing []string
 	invalid                          []string // what is wrong with selectors
