@@ -177,10 +177,15 @@ func (s *capacityPublisher) watchTopologies(ctx context.Context) error {
 	return nil
 }
 
+// maxTopologies is the maximum number of topologies of a member. It bounds the size of the virtual nodes, because volumes whose
+// topology is a single node have as many topologies as the member has nodes.
+const maxTopologies = 1000
+
 // topologiesInUse returns the different topologies of the member's volumes that Xylem uses.
 func (s *capacityPublisher) topologiesInUse() []hostpv.Topology {
 	var found []hostpv.Topology
-	for _, label := range slices.Sorted(slices.Values(s.volumes.ListIndexFuncValues(topologyIndex))) {
+	labels := slices.Sorted(slices.Values(s.volumes.ListIndexFuncValues(topologyIndex)))
+	for _, label := range labels[:min(len(labels), maxTopologies)] {
 		volumes, err := s.volumes.ByIndex(topologyIndex, label)
 		if err != nil || len(volumes) == 0 {
 			continue

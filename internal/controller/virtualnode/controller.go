@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -48,6 +49,12 @@ const (
 	// is the node-monitor-grace-period of kube-controller-manager up to 1.31, which is
 	// shorter than the 50 s of later versions.
 	DefaultGrace = 40 * time.Second
+
+	// groupWrites is the number of writes per second to the Nodes of a member's groups, of which each scheduler and kube-proxy
+	// receives an event. groupWritesBurst lets all of them be created, or become away, at once.
+	groupWrites      = 10
+	groupWritesBurst = 3 * v1alpha1.MaxNodesOfMember
+	groupWriteRetry  = time.Second
 
 	// podNodeNameField is the field selector of Pods bound to a node. The API server supports it,
 	// but the caches have no index with this name.
@@ -93,6 +100,8 @@ type Reconciler struct {
 	// awaitedNodes maps registrations to the names of the Nodes that they wait for. They wait until
 	// the Pods on them are gone, or until the name is free.
 	awaitedNodes map[string]sets.Set[string]
+	// writes limits the writes to the Nodes of groups, by registration.
+	writes map[string]*rate.Limiter
 	// reported maps the names of registrations' Nodes to the UID of the Node in the last event.
 	reported map[string]types.UID
 }
@@ -129,6 +138,7 @@ func (r *Reconciler) setDefaults() {
 		r.Grace = DefaultGrace
 	}
 	r.awaySince, r.awaitedNodes, r.reported = map[string]time.Time{}, map[string]sets.Set[string]{}, map[string]types.UID{}
+	r.writes = map[string]*rate.Limiter{}
 }
 
 // Reconcile reconciles the Nodes of one registration, and their CSINodes. A failure of one does not delay the others.
@@ -144,7 +154,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	awaited := sets.New[string]()
 	var again time.Duration
 	var failures []error
-	for _, each := range virtualNodesOf(o, existing) {
+	all := virtualNodesOf(o, existing)
+	for i := range all { // begin with another Node each time, so that no Node always exceeds the limit of writes
+		each := all[(i+int(o.now.Unix()))%len(all)]
 		recheck, err := r.reconcileNode(ctx, request.Name, each, awaited)
 		again, failures = route.SoonerDelay(again, recheck), append(failures, err)
 	}
@@ -173,6 +185,9 @@ func (r *Reconciler) reconcileNode(ctx context.Context, registration string, o o
 		r.waitForNodes(registration, awaited)
 	}
 	r.reportOnce(registration, o, d)
+	if d.do != nil && !o.isWholeMember() && !r.mayWrite(registration, o.now.Time) {
+		return route.SoonerDelay(d.again, groupWriteRetry), nil
+	}
 	err = r.executeAction(ctx, registration, o, d.do)
 	if _, removed := d.do.(removeNode); removed || !o.isNodeOf(registration) {
 		return d.again, err
@@ -309,12 +324,25 @@ func (r *Reconciler) executeAction(ctx context.Context, name string, o observed,
 	return nil
 }
 
+// mayWrite reports whether the limit of writes to the Nodes of a registration's groups allows another one.
+func (r *Reconciler) mayWrite(registration string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	limit, found := r.writes[registration]
+	if !found {
+		limit = rate.NewLimiter(groupWrites, groupWritesBurst)
+		r.writes[registration] = limit
+	}
+	return limit.AllowN(now, 1)
+}
+
 // forget removes what is known about a registration that is gone.
 func (r *Reconciler) forget(registration string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.awaySince, registration)
 	delete(r.awaitedNodes, registration)
+	delete(r.writes, registration)
 	maps.DeleteFunc(r.reported, func(key string, _ types.UID) bool { return strings.HasPrefix(key, registration+"/") })
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -310,5 +311,25 @@ func TestVirtualNodesOf(t *testing.T) {
 				t.Errorf("nodes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A member whose nodes change all the time must not load the host.
+func TestWritesToNodesOfGroupsAreLimited(t *testing.T) {
+	r := &Reconciler{}
+	r.setDefaults()
+	count := func(registration string, at time.Time) (allowed int) {
+		for range 2 * groupWritesBurst {
+			if r.mayWrite(registration, at) {
+				allowed++
+			}
+		}
+		return allowed
+	}
+	if first, second := count("a", start), count("b", start); first != groupWritesBurst || second != groupWritesBurst {
+		t.Errorf("at first, %d and %d writes are allowed, want %d for each registration", first, second, groupWritesBurst)
+	}
+	if later := count("a", start.Add(10*time.Second)); later != 10*groupWrites {
+		t.Errorf("after 10 s, %d writes are allowed, want %d", later, 10*groupWrites)
 	}
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
+// roleLabel is the role of a control plane's node, which kubectl shows.
+const roleLabel = "node-role.kubernetes.io/control-plane"
+
 // divided sets spec.nodes of a registration until the story ends. It waits until the virtual nodes of these groups are
 // the only ones of the member that accept Pods.
 func divided(ctx context.Context, registration string, groups []string, rules ...v1alpha1.NodeGroup) {
@@ -101,19 +104,24 @@ var _ = Describe("A member as several nodes", func() {
 		begin(ctx)
 		m := x.Member(one)
 		zoned(ctx, m)
+		names := x.Fleet.Member(one).NodeNames()
+		first := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: names[0]}}
+		patch(ctx, m, first, fmt.Sprintf(`{"metadata":{"labels":{%q:"forged",%q:""}}}`, v1alpha1.LabelClusterID, roleLabel))
+		DeferCleanup(func(ctx SpecContext) {
+			patch(ctx, m, first, fmt.Sprintf(`{"metadata":{"labels":{%q:null,%q:null}}}`, v1alpha1.LabelClusterID, roleLabel))
+		})
 		divided(ctx, one, []string{"zone-1", "zone-2"}, forEachZone())
 		hostNode(ctx, groupNode(one, "zone-1"), And(
 			HaveField("Labels", And(
 				HaveKeyWithValue(corev1.LabelTopologyZone, "zone-1"), HaveKeyWithValue(corev1.LabelHostname, groupNode(one, "zone-1")),
 				HaveKeyWithValue(v1alpha1.LabelNodeGroup, "zone-1"), HaveKeyWithValue(v1alpha1.LabelClusterID, idOf(ctx, m)),
+				Not(HaveKey(roleLabel)), // the member's other labels do not reach the host
 			)),
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationNodeSelector, ContainSubstring("zone-1"))),
 			HaveField("Status.Allocatable", HaveKey(corev1.ResourceCPU)),
 		))
 
 		By("cordoning and uncordoning the only node of a zone in the member")
-		names := x.Fleet.Member(one).NodeNames()
-		first := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: names[0]}}
 		patch(ctx, m, first, `{"spec":{"unschedulable":true}}`)
 		hostNode(ctx, groupNode(one, "zone-1"), HaveField("Spec.Unschedulable", true))
 		hostNode(ctx, groupNode(one, "zone-2"), HaveField("Spec.Unschedulable", false))
