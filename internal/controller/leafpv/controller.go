@@ -124,7 +124,7 @@ func (r *reconciler) consumersInMember(ctx context.Context, root *corev1.Persist
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a promise that was fulfilled", "root", client.ObjectKeyFromObject(root))
 	}
-	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != r.NodeName || podstatus.IsPodFinished(&pod) })
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !r.HasNode(pod.Spec.NodeName) || podstatus.IsPodFinished(&pod) })
 }
 
 func requestForObject(_ context.Context, obj client.Object) []reconcile.Request {

@@ -435,7 +435,11 @@ func (r *reconciler) findReferenceInHost(ctx context.Context, o *lifecycle.Obser
 		_, err = refs.TranslateConfigMap(root, o.Copies)
 		return translationResult(ref, err)
 	}
-	root, err := index.FindObject[corev1.Secret](ctx, r.HostSecrets, key)
+	secrets, err := r.SecretReader(o.Root.Spec.NodeName)
+	if err != nil {
+		return false, nil, err
+	}
+	root, err := index.FindObject[corev1.Secret](ctx, secrets, key)
 	if root == nil {
 		return false, nil, err
 	}
