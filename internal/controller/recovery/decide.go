@@ -399,7 +399,8 @@ func (o observed) notScheduledRefusal() *mirror.Refusal {
 // decideAfterTimeout returns the decision after the member's timeout.
 func (o observed) decideAfterTimeout(why *mirror.Refusal) decision {
 	waiting := nothing{o.Claim.Timeout}
-	if len(o.Pods) == 0 || !claimsMovable(o.ClaimGroup) || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.StillProvisioning }) {
+	node := o.failedNode(why)
+	if len(o.Pods) == 0 || !claimsMovable(o.ClaimGroup) && (node == "" || !claimsMovableInMember(o.ClaimGroup)) || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.StillProvisioning }) {
 		return waiting // root_pvc reports the reason, except for slow provisioning
 	}
 	tried := report.AttemptedMembersOf(o.Claim.Root).BeginRound(o.Now)
@@ -407,7 +408,6 @@ func (o observed) decideAfterTimeout(why *mirror.Refusal) decision {
 		return nothing{time.Unix(tried.Until, 0).Sub(o.Now)}
 	}
 	claims := slices.DeleteFunc(slices.Clone(o.ClaimGroup), func(c observedClaim) bool { return !o.memberSelectedFor(c) })
-	node := o.failedNode(why)
 	others := o.otherSuitable(node)
 	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.capacityFitsHere() && o.provisionableOnAnyNode() {
 		return lowerCapacity{}
@@ -463,9 +463,12 @@ func (o observed) provisionableOnAnyNode() bool {
 // claimsMovable reports whether another member can satisfy the claims: all have Xylem's classes, and none
 // has a volume, or a data source that ties it to one member.
 func claimsMovable(group []observedClaim) bool {
-	return !slices.ContainsFunc(group, func(c observedClaim) bool {
-		return c.Class == nil || c.Root.Spec.VolumeName != "" || c.pinnedBySource()
-	})
+	return claimsMovableInMember(group) && !slices.ContainsFunc(group, observedClaim.pinnedBySource)
+}
+
+// claimsMovableInMember reports whether other nodes of the same member can satisfy the claims.
+func claimsMovableInMember(group []observedClaim) bool {
+	return !slices.ContainsFunc(group, func(c observedClaim) bool { return c.Class == nil || c.Root.Spec.VolumeName != "" })
 }
 
 func (o observed) ownDestination() *placement.Candidate {
@@ -475,12 +478,15 @@ func (o observed) ownDestination() *placement.Candidate {
 	return nil
 }
 
-// otherSuitable returns the other members and virtual nodes that can satisfy the claims. If only the given virtual node
+// otherSuitable returns the other members and virtual nodes that can satisfy the claims: only those of this member if it has
+// the data source of one of them. If only the given virtual node
 // failed, the others of this member come first, because placed claims then stay in their member. Otherwise, the order
 // starts with the one with the most capacity.
 func (o observed) otherSuitable(failedNode string) []placement.Verdict {
+	onlyHere := !claimsMovable(o.ClaimGroup)
 	found := slices.DeleteFunc(placement.Survey(o.placementQuery(), o.Destinations), func(v placement.Verdict) bool {
-		return !v.Suitable() || v.ClusterID == o.Member.ClusterID && (failedNode == "" || v.Node.Name == failedNode)
+		here := v.ClusterID == o.Member.ClusterID
+		return !v.Suitable() || onlyHere && !here || here && (failedNode == "" || v.Node.Name == failedNode)
 	})
 	slices.SortFunc(found, func(a, b placement.Verdict) int {
 		return cmp.Or(o.compareToOwn(a, b), -cmp.Compare(a.Capacity, b.Capacity), cmp.Compare(a.Node.Name, b.Node.Name))
