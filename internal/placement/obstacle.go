@@ -86,7 +86,11 @@ func (c Candidate) nodeObstacle(pod *corev1.Pod) *Obstacle {
 	case !c.Connected:
 		return &Obstacle{Reason: v1alpha1.ReasonMemberAway, Cause: "is not connected", Remedy: whenConnected}
 	case c.Node.Spec.Unschedulable:
-		return &Obstacle{Reason: v1alpha1.ReasonCordoned, Cause: "is cordoned", Remedy: fmt.Sprintf("To allow new Pods, run `kubectl uncordon %s`", c.Node.Name)}
+		remedy := fmt.Sprintf("To allow new Pods, run `kubectl uncordon %s`", c.Node.Name)
+		if c.IsGroup() {
+			remedy += ", or, if Xylem cordoned the node, uncordon a node of its group in the member"
+		}
+		return &Obstacle{Reason: v1alpha1.ReasonCordoned, Cause: "is cordoned", Remedy: remedy}
 	}
 	if taints := UntoleratedTaints(pod, c.Node); len(taints) > 0 {
 		return taintObstacle(taints)

@@ -235,7 +235,9 @@ func (r *Reconciler) classifySelection(ctx context.Context, claim *corev1.Persis
 		return hostNode, nil
 	}
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
-	if slices.ContainsFunc(members, func(m placement.Candidate) bool { return m.NodeName == name || m.HasNode(name) && m.ClusterID == placed }) {
+	if slices.ContainsFunc(members, func(m placement.Candidate) bool {
+		return m.NodeName == name || m.HasNode(name) && m.ClusterID == placed
+	}) {
 		return virtualNode, nil // the virtual node was deleted, and Xylem will re-create it, or recovery selects another group
 	}
 	return missingNode, nil

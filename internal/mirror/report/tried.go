@@ -75,7 +75,9 @@ func (t AttemptedMembers) AnnotationValue() (string, error) {
 }
 
 // HasAttempted reports whether a member failed in this round.
-func (t AttemptedMembers) HasAttempted(clusterID string) bool { return t.HasAttemptedNode(clusterID, "") }
+func (t AttemptedMembers) HasAttempted(clusterID string) bool {
+	return t.HasAttemptedNode(clusterID, "")
+}
 
 // HasAttemptedNode reports whether a virtual node of a member failed in this round, or the whole member: because
 // of what all of its nodes have in common, or because several of its nodes failed.
