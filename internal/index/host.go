@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
+	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -34,6 +35,7 @@ const (
 	unfilledClaimsBySource = "xylem.waiting-claims-by-source"
 
 	registrationsByCluster = "xylem.registrations-by-cluster"
+	nodesByRegistration    = "xylem.nodes-by-registration"
 
 	// anyClass indexes the waiting claims of all classes. It is not a valid class name, so no class
 	// has the same key.
@@ -88,7 +90,22 @@ func SetupHostIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.ClusterRegistration{}, registrationsByCluster, indexByKey(func(registration *v1alpha1.ClusterRegistration) string {
 			return registration.Status.ClusterID
 		})},
+		{&corev1.Node{}, nodesByRegistration, indexByKey(func(node *corev1.Node) string {
+			if !nodes.IsVirtual(node) {
+				return ""
+			}
+			return node.Labels[v1alpha1.LabelCluster]
+		})},
 	}...))
+}
+
+// VirtualNodesOf returns the Nodes that represent the member of a registration, or groups of its nodes.
+func VirtualNodesOf(ctx context.Context, r client.Reader, registration string) ([]corev1.Node, error) {
+	var list corev1.NodeList
+	if err := r.List(ctx, &list, indexSelector{nodesByRegistration, registration, ""}); err != nil {
+		return nil, fmt.Errorf("list the virtual nodes of registration %s: %w", registration, err)
+	}
+	return list.Items, nil
 }
 
 // RegistrationsOfCluster returns the registrations that recorded a cluster. This is one registration, or
