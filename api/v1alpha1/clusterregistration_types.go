@@ -466,6 +466,9 @@ type ClusterRegistrationStatus struct {
 	// nodeName is the name of the virtual node.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
+	// nodes is the number of virtual nodes, if spec.nodes is set.
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
 	// tokenExpires is the time at which the manager's service account token for the member expires. It
 	// is not set for other credentials.
 	// +optional

@@ -49,7 +49,7 @@ func SetupHostIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return addIndexFields(ctx, indexer, append(endingIndexFields(concernedMember), []indexField{
 		{&corev1.Pod{}, podsByClaim, indexByKeys(podspec.ClaimNamesOfPod)},
 		{&corev1.Pod{}, podsByReference, indexByKeys(referenceKeys)},
-		{&corev1.Pod{}, podsByNode, indexByKey(func(pod *corev1.Pod) string { return pod.Spec.NodeName })},
+		{&corev1.Pod{}, podsByNode, indexByKeys(podNodeKeys)},
 		{&corev1.PersistentVolumeClaim{}, claimsByCluster, indexByKey(func(claim *corev1.PersistentVolumeClaim) string {
 			return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 		})},
@@ -167,6 +167,30 @@ func PodsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedNam
 // PodsOfReference returns the host's Pods that refer to a ConfigMap or Secret.
 func PodsOfReference(ctx context.Context, r client.Reader, kind string, key types.NamespacedName) ([]corev1.Pod, error) {
 	return listPods(ctx, r, indexSelector{podsByReference, kind + "/" + key.Name, key.Namespace})
+}
+
+// groupNodes precedes a member's node name in the key of the Pods that are bound to the nodes of its groups.
+const groupNodes = "*."
+
+// podNodeKeys returns the name of a Pod's node and, for the node of a group, the key of its member.
+func podNodeKeys(pod *corev1.Pod) []string {
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	if member, found := v1alpha1.MemberNodeOf(pod.Spec.NodeName); found {
+		return []string{pod.Spec.NodeName, groupNodes + member}
+	}
+	return []string{pod.Spec.NodeName}
+}
+
+// PodsOfMember returns the host's Pods that are bound to the node of a member, or to the nodes of its groups.
+func PodsOfMember(ctx context.Context, r client.Reader, memberNode string) ([]corev1.Pod, error) {
+	pods, err := PodsOnNode(ctx, r, memberNode)
+	if err != nil {
+		return nil, err
+	}
+	ofGroups, err := listPods(ctx, r, indexSelector{podsByNode, groupNodes + memberNode, ""})
+	return append(pods, ofGroups...), err
 }
 
 // PodsOnNode returns the host's Pods that are bound to a node.
