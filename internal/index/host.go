@@ -169,13 +169,24 @@ func PodsOfReference(ctx context.Context, r client.Reader, kind string, key type
 	return listPods(ctx, r, indexSelector{podsByReference, kind + "/" + key.Name, key.Namespace})
 }
 
+// nominatedTo precedes a node name in the key of the Pods that the scheduler is about to bind there.
+const nominatedTo = ">"
+
+// PodsNominatedTo returns the host's Pods that the scheduler is about to bind to a node.
+func PodsNominatedTo(ctx context.Context, r client.Reader, node string) ([]corev1.Pod, error) {
+	return listPods(ctx, r, indexSelector{podsByNode, nominatedTo + node, ""})
+}
+
 // groupNodes precedes a member's node name in the key of the Pods that are bound to the nodes of its groups.
 const groupNodes = "*."
 
 // podNodeKeys returns the name of a Pod's node and, for the node of a group, the key of its member.
 func podNodeKeys(pod *corev1.Pod) []string {
 	if pod.Spec.NodeName == "" {
-		return nil
+		if pod.Status.NominatedNodeName == "" {
+			return nil
+		}
+		return []string{nominatedTo + pod.Status.NominatedNodeName}
 	}
 	if member, found := v1alpha1.MemberNodeOf(pod.Spec.NodeName); found {
 		return []string{pod.Spec.NodeName, groupNodes + member}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +21,15 @@ import (
 	"github.com/xylem-io/xylem/internal/reduced"
 )
 
-// publishPause is the minimum time between two publications. A publication may cause a write to the Node,
+// publishPause is the time between two publications, unless leaf_pv waits for a topology. A publication may cause a write to the Node,
 // which every scheduler and kube-proxy watches, and the free capacity of a busy member changes
 // several times a second. The delay also limits the CPU time of the sums: one over 10,000 Pods on
 // 500 nodes takes 20 ms.
-const publishPause = 5 * time.Second
+const (
+	publishPause = 5 * time.Second
+	// urgentPause is the minimum time between two publications.
+	urgentPause = time.Second
+)
 
 // capacityPublisher computes the sum of a member's cached nodes and Pods when they change, and publishes it.
 type capacityPublisher struct {
@@ -37,7 +42,13 @@ type capacityPublisher struct {
 	// rules are the rules of spec.nodes, and memberNode is the last part of the virtual nodes' names.
 	rules      []v1alpha1.NodeGroup
 	memberNode string
+	hostID     string
 	volumes    toolscache.Indexer // set if there are rules
+	// shown are the keys of the labels of the last published topologies.
+	shown atomic.Pointer[sets.Set[string]]
+	// matches remembers which topologies the nodes satisfy, and kept the groups that were published last.
+	matches topologyMatches
+	kept    sets.Set[string]
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -47,7 +58,7 @@ func SetupCapacity(link *member.Link) error {
 	s := &capacityPublisher{
 		nodes: link.Cache, workloads: link.Workloads,
 		clock: clock.RealClock{}, publish: link.PublishNodeSummary, changed: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
-		rules: link.NodeGroups, memberNode: link.NodeName,
+		rules: link.NodeGroups, memberNode: link.NodeName, hostID: link.HostID,
 	}
 	link.AddRunnable(s.run)
 	return nil
@@ -109,8 +120,13 @@ func (s *capacityPublisher) publishChanges(ctx context.Context, workloads toolsc
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-s.clock.After(urgentPause):
+		}
+		select {
+		case <-ctx.Done():
+			return nil
 		case <-s.urgent: // the change also put a token into changed
-		case <-s.clock.After(publishPause):
+		case <-s.clock.After(publishPause - urgentPause):
 		}
 	}
 }
@@ -127,13 +143,36 @@ func (s *capacityPublisher) sumFromCaches(ctx context.Context, others toolscache
 		}
 	}
 	requested := requestsByNode(workloads)
-	facts := sumCapacity(list.Items, requested)
+	all := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	facts := sumCapacity(all, requested)
 	if len(s.rules) > 0 {
-		g := grouping{rules: s.rules, memberNode: s.memberNode, requested: requested, topologies: s.topologiesInUse()}
-		facts.GroupRules = s.rules
-		facts.Groups, facts.GroupProblem = g.groupNodes(list.Items)
+		s.addGroups(&facts, all, requested)
 	}
 	return facts, nil
+}
+
+// addGroups adds the groups of the nodes to the summary.
+func (s *capacityPublisher) addGroups(facts *member.NodeSummary, list []*corev1.Node, requested map[string]corev1.ResourceList) {
+	g := grouping{rules: s.rules, memberNode: s.memberNode, requested: requested, before: s.kept, matches: &s.matches}
+	var left int
+	g.topologies, left = s.topologiesInUse()
+	if left > 0 {
+		g.problems = append(g.problems, fmt.Sprintf("the volumes have too many different topologies for virtual nodes (the limit is %d). Pods that use volumes of %d others cannot be scheduled", maxTopologiesOfMember, left))
+	}
+	facts.GroupRules = s.rules
+	facts.Groups, facts.GroupProblem = g.groupNodes(list)
+	shown := sets.New[string]()
+	for _, t := range g.topologies {
+		shown.Insert(t.Label)
+	}
+	s.shown.Store(&shown)
+	s.kept = sets.New[string]()
+	for i := range facts.Groups {
+		s.kept.Insert(facts.Groups[i].Name)
+	}
 }
 
 // topologyIndex indexes the member's volumes by the topologies of their node affinity.
@@ -146,26 +185,25 @@ func (s *capacityPublisher) watchTopologies(ctx context.Context) error {
 		return err
 	}
 	s.volumes = volumes.GetIndexer()
+	topologiesOf := func(obj any) []hostpv.Topology {
+		pv, ok := obj.(*corev1.PersistentVolume)
+		if !ok || pv.Labels[v1alpha1.LabelHost] != s.hostID {
+			return nil
+		}
+		return hostpv.TopologiesOf(pv.Spec.NodeAffinity)
+	}
 	if err := s.volumes.AddIndexers(toolscache.Indexers{topologyIndex: func(obj any) ([]string, error) {
 		var keys []string
-		if pv, ok := obj.(*corev1.PersistentVolume); ok {
-			for _, t := range hostpv.TopologiesOf(pv.Spec.NodeAffinity) {
-				keys = append(keys, t.Label)
-			}
+		for _, t := range topologiesOf(obj) {
+			keys = append(keys, t.Label)
 		}
 		return keys, nil
 	}}); err != nil {
 		return fmt.Errorf("index the member's volumes by topology: %w", err)
 	}
-	known := sets.New[string]() // the handlers are called one at a time
 	observe := func(obj any) {
-		pv, ok := obj.(*corev1.PersistentVolume)
-		if !ok {
-			return
-		}
-		for _, t := range hostpv.TopologiesOf(pv.Spec.NodeAffinity) {
-			if !known.Has(t.Label) {
-				known.Insert(t.Label)
+		for _, t := range topologiesOf(obj) {
+			if shown := s.shown.Load(); shown == nil || !shown.Has(t.Label) {
 				putToken(s.changed)
 				putToken(s.urgent) // leaf_pv waits until a virtual node shows the topology
 			}
@@ -177,15 +215,14 @@ func (s *capacityPublisher) watchTopologies(ctx context.Context) error {
 	return nil
 }
 
-// maxTopologies is the maximum number of topologies of a member. It bounds the size of the virtual nodes, because volumes whose
-// topology is a single node have as many topologies as the member has nodes.
-const maxTopologies = 1000
+// maxTopologiesOfMember is the maximum number of different topologies of a member's volumes. It bounds the size of the virtual
+// nodes, because volumes whose topology is a single node have as many topologies as the member has nodes.
+const maxTopologiesOfMember = 1000
 
-// topologiesInUse returns the different topologies of the member's volumes that Xylem uses.
-func (s *capacityPublisher) topologiesInUse() []hostpv.Topology {
-	var found []hostpv.Topology
+// topologiesInUse returns the different topologies of the member's volumes that Xylem uses, and how many it leaves out.
+func (s *capacityPublisher) topologiesInUse() (found []hostpv.Topology, left int) {
 	labels := slices.Sorted(slices.Values(s.volumes.ListIndexFuncValues(topologyIndex)))
-	for _, label := range labels[:min(len(labels), maxTopologies)] {
+	for _, label := range labels[:min(len(labels), maxTopologiesOfMember)] {
 		volumes, err := s.volumes.ByIndex(topologyIndex, label)
 		if err != nil || len(volumes) == 0 {
 			continue
@@ -197,5 +234,5 @@ func (s *capacityPublisher) topologiesInUse() []hostpv.Topology {
 			}
 		}
 	}
-	return found
+	return found, max(0, len(labels)-maxTopologiesOfMember)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -41,8 +42,8 @@ const (
 	Name  = "virtual_node"
 	actor = guarded.Actor("virtual-node")
 
-	// workers is the number of concurrent reconciles. Each makes a few cached reads and at most one
-	// write.
+	// workers is the number of concurrent reconciles. For each Node, each makes a few cached reads and at most one
+	// write to the Node and one to its CSINode.
 	workers = 4
 
 	// DefaultGrace is how long a member may be away before its Node is reported as away. It
@@ -51,10 +52,13 @@ const (
 	DefaultGrace = 40 * time.Second
 
 	// groupWrites is the number of writes per second to the Nodes of a member's groups, of which each scheduler and kube-proxy
-	// receives an event. groupWritesBurst lets all of them be created, or become away, at once.
+	// receives an event. groupWritesBurst lets all of them be created, or become away, at once. Writes that only change
+	// what a Node's capacity is have a limit of their own, so that a busy member does not delay other writes.
 	groupWrites      = 10
 	groupWritesBurst = 3 * v1alpha1.MaxNodesOfMember
 	groupWriteRetry  = time.Second
+	// groupsPause is the minimum time between two reconciles of a registration with groups.
+	groupsPause = 500 * time.Millisecond
 
 	// podNodeNameField is the field selector of Pods bound to a node. The API server supports it,
 	// but the caches have no index with this name.
@@ -101,7 +105,9 @@ type Reconciler struct {
 	// the Pods on them are gone, or until the name is free.
 	awaitedNodes map[string]sets.Set[string]
 	// writes limits the writes to the Nodes of groups, by registration.
-	writes map[string]*rate.Limiter
+	writes map[string]*groupWriteLimits
+	// visited is when the Nodes of a registration's groups were reconciled last.
+	visited map[string]time.Time
 	// reported maps the names of registrations' Nodes to the UID of the Node in the last event.
 	reported map[string]types.UID
 }
@@ -138,7 +144,7 @@ func (r *Reconciler) setDefaults() {
 		r.Grace = DefaultGrace
 	}
 	r.awaySince, r.awaitedNodes, r.reported = map[string]time.Time{}, map[string]sets.Set[string]{}, map[string]types.UID{}
-	r.writes = map[string]*rate.Limiter{}
+	r.writes, r.visited = map[string]*groupWriteLimits{}, map[string]time.Time{}
 }
 
 // Reconcile reconciles the Nodes of one registration, and their CSINodes. A failure of one does not delay the others.
@@ -151,16 +157,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	var ofPods []corev1.Pod
+	if o.registration != nil && len(o.registration.Spec.Nodes) > 0 {
+		if pause := r.pauseOfGroups(request.Name, o.now.Time); pause > 0 {
+			return reconcile.Result{RequeueAfter: pause}, nil
+		}
+		if ofPods, err = index.PodsOfMember(ctx, r.Client, o.registration.NodeName()); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	all := virtualNodesOf(o, existing, ofPods)
+	// Wait for all Nodes that must go before their Pods are counted, so that no deletion is missed.
 	awaited := sets.New[string]()
-	var again time.Duration
-	var failures []error
-	all := virtualNodesOf(o, existing)
-	for i := range all { // begin with another Node each time, so that no Node always exceeds the limit of writes
-		each := all[(i+int(o.now.Unix()))%len(all)]
-		recheck, err := r.reconcileNode(ctx, request.Name, each, awaited)
-		again, failures = route.SoonerDelay(again, recheck), append(failures, err)
+	for i := range all {
+		if all[i].mustGo() {
+			awaited.Insert(all[i].name)
+		}
 	}
 	r.waitForNodes(request.Name, awaited)
+	var again time.Duration
+	var failures []error
+	first := 0
+	if len(all) > 1 {
+		first = rand.IntN(len(all)) // so that no Node always exceeds the limit of writes
+	}
+	for i := range all {
+		recheck, err := r.reconcileNode(ctx, request.Name, all[(first+i)%len(all)])
+		again, failures = route.SoonerDelay(again, recheck), append(failures, err)
+	}
 	if o.registration == nil {
 		guarded.DeleteWriteMetrics(request.Name) // the metrics may have been deleted before these writes
 		if len(existing) == 0 {
@@ -173,19 +197,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// reconcileNode reconciles one Node and its CSINode. It adds the Node to awaited if the registration waits for it.
-func (r *Reconciler) reconcileNode(ctx context.Context, registration string, o observed, awaited sets.Set[string]) (time.Duration, error) {
-	o, err := r.observeNode(ctx, registration, o, awaited)
-	if err != nil {
-		return 0, err
+// reconcileNode reconciles one Node and its CSINode.
+func (r *Reconciler) reconcileNode(ctx context.Context, registration string, o observed) (time.Duration, error) {
+	limits := r.limitsOf(registration)
+	if !o.isWholeMember() && o.node == nil && !limits.available(o.now.Time) {
+		return groupWriteRetry, nil // before the live read
+	}
+	o, again, err := r.observeNode(ctx, o)
+	if err != nil || again > 0 {
+		return again, err
 	}
 	d := decideNode(o)
 	if d.nameTaken {
-		awaited.Insert(o.name)
-		r.waitForNodes(registration, awaited)
+		r.awaitNode(registration, o.name)
 	}
 	r.reportOnce(registration, o, d)
-	if d.do != nil && !o.isWholeMember() && !r.mayWrite(registration, o.now.Time) {
+	if d.do != nil && !o.isWholeMember() && !limits.allow(o.node, d.do, o.now.Time) {
 		return route.SoonerDelay(d.again, groupWriteRetry), nil
 	}
 	err = r.executeAction(ctx, registration, o, d.do)
@@ -216,18 +243,19 @@ func (r *Reconciler) observeMember(ctx context.Context, name string) (observed, 
 	if o.registration != nil {
 		whole.name = o.registration.NodeName()
 	}
-	o.awaySince = r.awaySinceOf(name, judgeMember(whole).ready, o.now.Time)
+	o.memberReady = judgeMember(whole).ready
+	o.awaySince = r.awaySinceOf(name, o.memberReady, o.now.Time)
 	return o, nil
 }
 
 // virtualNodesOf returns the Nodes that a member must have, and those that it has and that must go, with what is
-// observed about the member.
-func virtualNodesOf(member observed, existing []corev1.Node) []observed {
+// observed about the member. A Node that somebody deleted while Pods are bound to it is needed too.
+func virtualNodesOf(member observed, existing []corev1.Node, pods []corev1.Pod) []observed {
 	var found []observed
-	names := sets.New[string]()
+	byName := map[string]int{}
 	add := func(name string, change func(*observed)) {
-		if !names.Has(name) {
-			names.Insert(name)
+		if _, there := byName[name]; !there {
+			byName[name] = len(found)
 			o := member
 			o.name = name
 			change(&o)
@@ -247,34 +275,55 @@ func virtualNodesOf(member observed, existing []corev1.Node) []observed {
 			add(v1alpha1.GroupNodeName(groups[i].Name, registration.NodeName()), func(o *observed) { o.group = &groups[i] })
 		}
 	}
+	without := func(o *observed) { o.lost = known || registration != nil && o.isWholeMember() }
 	for i := range existing {
-		add(existing[i].Name, func(o *observed) { o.lost = known || registration != nil && o.isWholeMember() })
+		if registration == nil || registration.HasNode(existing[i].Name) {
+			add(existing[i].Name, without)
+			found[byName[existing[i].Name]].node = &existing[i]
+		}
+	}
+	for i := range pods {
+		add(pods[i].Spec.NodeName, without)
 	}
 	return found
 }
 
-// observeNode observes one Node. If it must go, the registration waits for it.
-func (r *Reconciler) observeNode(ctx context.Context, registration string, o observed, awaited sets.Set[string]) (observed, error) {
-	var err error
-	o.node, err = index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(o.name))
+// observeNode observes one Node. again, if set, is when to observe a Node that must go the next time, because nothing
+// can be decided before.
+func (r *Reconciler) observeNode(ctx context.Context, o observed) (_ observed, again time.Duration, err error) {
+	if o.node == nil {
+		o.node, err = index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(o.name))
+	}
 	if err == nil && o.node == nil && o.registration != nil && o.registration.Status.ClusterID != "" {
 		// The cache may be stale, or limited to Xylem's Nodes.
 		o.node, err = index.FindObject[corev1.Node](ctx, r.Live, index.ClusterScopedKey(o.name))
 	}
 	if err != nil || !o.mustGo() || o.node == nil && o.registration != nil && o.registration.Status.ClusterID == "" {
-		return o, err
-	}
-	awaited.Insert(o.name)
-	r.waitForNodes(registration, awaited) // before the Pods are counted, so that no deletion is missed
-	cached, err := index.PodsOnNode(ctx, r.Client, o.name)
-	if err != nil {
-		return o, err
+		return o, 0, err
 	}
 	gone, ended := o.registration == nil, o.state.LinkRemoved
-	if o.pods = countStaying(cached, gone, ended); o.pods == 0 {
+	cached, err := index.PodsOnNode(ctx, r.Client, o.name)
+	if err != nil {
+		return o, 0, err
+	}
+	nominated, err := index.PodsNominatedTo(ctx, r.Client, o.name)
+	if err != nil {
+		return o, 0, err
+	}
+	if o.pods = countStaying(cached, gone, ended); o.lost && !o.registrationLeaving() {
+		o.pods += len(nominated)
+		if o.pods == 0 && o.node != nil && o.node.Spec.Unschedulable && requestedBefore(o.node).Lost != nil {
+			if left := o.lostWait(); left > 0 {
+				return o, left, nil // no live read yet
+			}
+		} else if o.pods == 0 && o.node != nil {
+			o.pods = 1 // the Node is to be cordoned first, so the Pods need not be counted
+		}
+	}
+	if o.pods == 0 {
 		o.pods, err = r.countPodsOn(ctx, o.name, gone, ended)
 	}
-	return o, err
+	return o, 0, err
 }
 
 // countStaying counts the Pods of a Node that keep it, which are all but those of DaemonSets. Once the registration is gone,
@@ -324,16 +373,40 @@ func (r *Reconciler) executeAction(ctx context.Context, name string, o observed,
 	return nil
 }
 
-// mayWrite reports whether the limit of writes to the Nodes of a registration's groups allows another one.
-func (r *Reconciler) mayWrite(registration string, now time.Time) bool {
+// groupWriteLimits limits the writes to the Nodes of a registration's groups.
+type groupWriteLimits struct{ nodes, capacities *rate.Limiter }
+
+func (l *groupWriteLimits) available(now time.Time) bool { return l.nodes.TokensAt(now) >= 1 }
+
+// allow reports whether the limits allow a write.
+func (l *groupWriteLimits) allow(before *corev1.Node, do nodeAction, now time.Time) bool {
+	if status, ok := do.(patchNodeStatus); ok && equality.Semantic.DeepEqual(before.Status.Conditions, status.after.Status.Conditions) {
+		return l.capacities.AllowN(now, 1)
+	}
+	return l.nodes.AllowN(now, 1)
+}
+
+func (r *Reconciler) limitsOf(registration string) *groupWriteLimits {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	limit, found := r.writes[registration]
+	limits, found := r.writes[registration]
 	if !found {
-		limit = rate.NewLimiter(groupWrites, groupWritesBurst)
-		r.writes[registration] = limit
+		limits = &groupWriteLimits{rate.NewLimiter(groupWrites, groupWritesBurst), rate.NewLimiter(groupWrites, v1alpha1.MaxNodesOfMember)}
+		r.writes[registration] = limits
 	}
-	return limit.AllowN(now, 1)
+	return limits
+}
+
+// pauseOfGroups returns how long the next reconcile of a registration with groups must wait. Each write to one of their
+// Nodes enqueues the registration, and a reconcile visits all of them.
+func (r *Reconciler) pauseOfGroups(registration string, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if left := r.visited[registration].Add(groupsPause).Sub(now); left > 0 && left <= groupsPause {
+		return left
+	}
+	r.visited[registration] = now
+	return 0
 }
 
 // forget removes what is known about a registration that is gone.
@@ -343,6 +416,7 @@ func (r *Reconciler) forget(registration string) {
 	delete(r.awaySince, registration)
 	delete(r.awaitedNodes, registration)
 	delete(r.writes, registration)
+	delete(r.visited, registration)
 	maps.DeleteFunc(r.reported, func(key string, _ types.UID) bool { return strings.HasPrefix(key, registration+"/") })
 }
 
@@ -389,7 +463,13 @@ func (r *Reconciler) awaySinceOf(name string, ready bool, now time.Time) time.Ti
 func (r *Reconciler) waitForNodes(registration string, nodes sets.Set[string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.awaitedNodes[registration] = nodes.Clone()
+	r.awaitedNodes[registration] = nodes
+}
+
+func (r *Reconciler) awaitNode(registration, node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.awaitedNodes[registration].Insert(node)
 }
 
 // nodeToRegistrations enqueues the registration of a Node or its CSINode, and those that wait for the Node to be deleted.

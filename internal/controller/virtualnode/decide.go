@@ -22,6 +22,8 @@ type observed struct {
 	name  string
 	group *member.NodeGroup
 	lost  bool
+	// memberReady reports whether the member is ready as a whole.
+	memberReady bool
 	// node is the Node with that name, even if it is foreign. It may be nil.
 	node *corev1.Node
 	// pods is the number of Pods bound to the Node, even if somebody has deleted it. They are counted
@@ -51,6 +53,12 @@ func (o observed) mustGo() bool { return o.lost || o.registrationLeaving() }
 // isWholeMember reports whether the Node represents all of the member's nodes.
 func (o observed) isWholeMember() bool {
 	return o.registration != nil && o.name == o.registration.NodeName()
+}
+
+// groupUnknown reports whether the Node may represent a group that the Link has not published, because the rules have just
+// changed. Its Pods may run, so that nothing about it changes.
+func (o observed) groupUnknown() bool {
+	return o.registration != nil && !o.isWholeMember() && o.group == nil && !o.lost && o.memberReady
 }
 
 // summary returns the summary of the member's nodes that the Node represents, or nil if it is not known.
@@ -113,10 +121,13 @@ func decideNode(o observed) decision {
 	case o.registration != nil && o.registration.Status.ClusterID == "":
 		return decision{} // the member's identity is not recorded yet
 	case nodes.NameTaken(o.node, o.nodeClusterID()):
-		return decision{nameTaken: !o.mustGo(), again: recheckOfTakenName(o)}
+		return decision{nameTaken: !o.registrationLeaving(), again: recheckOfTakenName(o)}
 	case o.mustGo() && (o.node == nil && o.pods == 0 || o.node != nil && !o.nodeNamesRegistration()):
 		return decision{}
 	case o.mustGo() && o.node != nil && o.pods == 0 && cordonedIfNeeded(o):
+		if left := o.lostWait(); left > 0 {
+			return decision{again: left}
+		}
 		return decision{do: removeNode{}}
 	case o.node == nil:
 		node := newVirtualNode(o)
@@ -136,7 +147,7 @@ func decideNode(o observed) decision {
 }
 
 func recheckOfTakenName(o observed) time.Duration {
-	if o.mustGo() {
+	if o.registrationLeaving() {
 		return 0
 	}
 	return o.recheck
@@ -145,6 +156,22 @@ func recheckOfTakenName(o observed) time.Duration {
 // cordonedIfNeeded reports whether the Node is cordoned, as it must be before it is deleted. The Node
 // of a registration that is gone needs no cordon.
 func cordonedIfNeeded(o observed) bool { return o.registration == nil || o.node.Spec.Unschedulable }
+
+// lostDelay is how long Xylem keeps a Node without a group at least. A Pod that the scheduler binds before it receives the
+// cordon would lose its Node, and Kubernetes would delete it.
+const lostDelay = 10 * time.Second
+
+// lostWait returns how long the Node must still be kept.
+func (o observed) lostWait() time.Duration {
+	since := requestedBefore(o.node).Lost
+	switch {
+	case !o.lost || o.registrationLeaving():
+		return 0
+	case since == nil:
+		return lostDelay
+	}
+	return max(0, since.Add(lostDelay).Sub(o.now.Time))
+}
 
 // memberVerdict reports whether the host's Pods can run in a member.
 type memberVerdict struct {

@@ -34,6 +34,9 @@ type grouping struct {
 	memberNode string
 	requested  map[string]corev1.ResourceList // by node
 	topologies []hostpv.Topology
+	// before are the names of the groups that have virtual nodes, which have precedence if there are too many.
+	before  sets.Set[string]
+	matches *topologyMatches
 
 	groups  []*nodeGroup
 	byName  map[string]*nodeGroup
@@ -41,7 +44,7 @@ type grouping struct {
 	// unmatched are the nodes that match no rule, and overlapping those that match further rules, whose Pods may run
 	// on them. clashing are names that several rules give to a group.
 	unmatched, overlapping, clashing []string
-	invalid                          []string // what is wrong with selectors
+	problems                         []string // what else is wrong
 }
 
 type nodeGroup struct {
@@ -49,21 +52,22 @@ type nodeGroup struct {
 	rule     int
 	selector corev1.NodeSelectorTerm
 	labels   map[string]string
-	nodes    []corev1.Node
+	nodes    []*corev1.Node
 }
 
 // groupNodes divides the nodes, and describes what the rules leave out.
-func (g *grouping) groupNodes(list []corev1.Node) ([]member.NodeGroup, string) {
+func (g *grouping) groupNodes(list []*corev1.Node) ([]member.NodeGroup, string) {
 	g.byName, g.matched = map[string]*nodeGroup{}, make([]int, len(g.rules))
 	selectors := make([]labels.Selector, len(g.rules))
 	for i, rule := range g.rules {
 		var err error
 		if selectors[i], err = selectorOf(rule); err != nil {
-			g.invalid = append(g.invalid, fmt.Sprintf("spec.nodes[%d].selector is invalid: %v", i, err))
+			g.problems = append(g.problems, fmt.Sprintf("spec.nodes[%d].selector is invalid: %v", i, err))
 		}
 	}
-	byRule := make([][]corev1.Node, len(g.rules))
-	for _, node := range slices.SortedFunc(slices.Values(list), func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) }) {
+	sorted := slices.SortedFunc(slices.Values(list), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	byRule := make([][]*corev1.Node, len(g.rules))
+	for _, node := range sorted {
 		if rule := g.ruleOf(node, selectors); rule >= 0 {
 			byRule[rule] = append(byRule[rule], node)
 		}
@@ -73,18 +77,35 @@ func (g *grouping) groupNodes(list []corev1.Node) ([]member.NodeGroup, string) {
 			g.addNode(rule, node)
 		}
 	}
-	slices.SortFunc(g.groups, func(a, b *nodeGroup) int { return cmp.Or(a.rule-b.rule, strings.Compare(a.name, b.name)) })
-	kept := g.groups[:min(len(g.groups), v1alpha1.MaxNodesOfMember)]
+	kept := g.keptGroups()
 	found := make([]member.NodeGroup, 0, len(kept))
-	satisfied := g.topologiesByNode(list)
+	if g.matches == nil {
+		g.matches = &topologyMatches{}
+	}
+	satisfied := g.matches.topologiesByNode(sorted, g.topologies)
 	for _, group := range kept {
 		found = append(found, g.summaryOf(group, satisfied))
 	}
 	return found, g.describeProblem()
 }
 
+// keptGroups returns the groups that get virtual nodes, sorted by rule and name.
+func (g *grouping) keptGroups() []*nodeGroup {
+	rank := func(group *nodeGroup) int {
+		if g.before.Has(group.name) {
+			return 0
+		}
+		return 1
+	}
+	byRule := func(a, b *nodeGroup) int { return cmp.Or(a.rule-b.rule, strings.Compare(a.name, b.name)) }
+	slices.SortFunc(g.groups, func(a, b *nodeGroup) int { return cmp.Or(rank(a)-rank(b), byRule(a, b)) })
+	kept := g.groups[:min(len(g.groups), v1alpha1.MaxNodesOfMember)]
+	slices.SortFunc(kept, byRule)
+	return kept
+}
+
 // ruleOf returns the index of the first rule that matches a node, or -1.
-func (g *grouping) ruleOf(node corev1.Node, selectors []labels.Selector) int {
+func (g *grouping) ruleOf(node *corev1.Node, selectors []labels.Selector) int {
 	mine, overlaps := -1, false
 	for i, rule := range g.rules {
 		if !selectors[i].Matches(labels.Set(node.Labels)) || rule.ForEach != nil && rule.ForEach.LabelKey != "" && !hasLabel(node, rule.ForEach.LabelKey) {
@@ -106,7 +127,7 @@ func (g *grouping) ruleOf(node corev1.Node, selectors []labels.Selector) int {
 	return mine
 }
 
-func (g *grouping) addNode(rule int, node corev1.Node) {
+func (g *grouping) addNode(rule int, node *corev1.Node) {
 	group := g.newGroup(rule, node)
 	if there := g.byName[group.name]; there != nil {
 		if there.rule != rule {
@@ -116,19 +137,19 @@ func (g *grouping) addNode(rule int, node corev1.Node) {
 		there.nodes = append(there.nodes, node)
 		return
 	}
-	group.nodes = []corev1.Node{node}
+	group.nodes = []*corev1.Node{node}
 	g.byName[group.name] = group
 	g.groups = append(g.groups, group)
 }
 
 // hasLabel reports whether a node has a label with a valid value. A member's API server admits no other.
-func hasLabel(node corev1.Node, key string) bool {
+func hasLabel(node *corev1.Node, key string) bool {
 	value, found := node.Labels[key]
 	return found && value != "" && len(validation.IsValidLabelValue(value)) == 0
 }
 
 // newGroup returns the group that a rule forms for a node.
-func (g *grouping) newGroup(index int, node corev1.Node) *nodeGroup {
+func (g *grouping) newGroup(index int, node *corev1.Node) *nodeGroup {
 	rule := g.rules[index]
 	group := &nodeGroup{rule: index, selector: termOf(rule.Selector), labels: map[string]string{}}
 	if rule.Selector != nil {
@@ -203,21 +224,44 @@ func termOf(selector *metav1.LabelSelector) corev1.NodeSelectorTerm {
 	return term
 }
 
-// topologiesByNode returns the keys of the labels for the topologies that each node satisfies, ready or not.
-func (g *grouping) topologiesByNode(list []corev1.Node) map[string][]string {
-	found := map[string][]string{}
-	for _, t := range g.topologies {
-		selector := nodeaffinity.NewLazyErrorNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{t.Term}})
-		for i := range list {
-			if matches, err := selector.Match(&list[i]); err == nil && matches {
-				found[list[i].Name] = append(found[list[i].Name], t.Label)
-			}
-		}
-	}
-	return found
+// topologyMatches remembers which topologies each node satisfies. A match of 5,000 nodes with 1,000 topologies takes seconds, but
+// labels rarely change.
+type topologyMatches struct {
+	keys   []string // of the labels of all topologies
+	byNode map[string]nodeTopologies
 }
 
-func (g *grouping) summaryOf(group *nodeGroup, satisfied map[string][]string) member.NodeGroup {
+type nodeTopologies struct{ labels, satisfied map[string]string }
+
+// topologiesByNode returns the topologies that each node satisfies, ready or not, as labels.
+func (m *topologyMatches) topologiesByNode(list []*corev1.Node, topologies []hostpv.Topology) map[string]nodeTopologies {
+	keys := make([]string, len(topologies))
+	selectors := make([]*nodeaffinity.LazyErrorNodeSelector, len(topologies))
+	for i, t := range topologies {
+		keys[i] = t.Label
+		selectors[i] = nodeaffinity.NewLazyErrorNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{t.Term}})
+	}
+	before := m.byNode
+	if !slices.Equal(keys, m.keys) {
+		before = nil
+	}
+	m.keys, m.byNode = keys, make(map[string]nodeTopologies, len(list))
+	for _, node := range list {
+		known, found := before[node.Name]
+		if !found || !maps.Equal(known.labels, node.Labels) {
+			known = nodeTopologies{labels: node.Labels, satisfied: map[string]string{}}
+			for i, selector := range selectors {
+				if matches, err := selector.Match(node); err == nil && matches {
+					known.satisfied[keys[i]] = ""
+				}
+			}
+		}
+		m.byNode[node.Name] = known
+	}
+	return m.byNode
+}
+
+func (g *grouping) summaryOf(group *nodeGroup, satisfied map[string]nodeTopologies) member.NodeGroup {
 	made := member.NodeGroup{Name: group.name, Selector: group.selector, Labels: group.labels, Summary: sumCapacity(group.nodes, g.requested), Cordoned: true}
 	for _, key := range zoneKeys {
 		values := sets.New[string]()
@@ -230,8 +274,8 @@ func (g *grouping) summaryOf(group *nodeGroup, satisfied map[string][]string) me
 	}
 	topologies, under := sets.New[string](), map[corev1.NodeConditionType]int{}
 	for i := range group.nodes {
-		node := &group.nodes[i]
-		topologies.Insert(satisfied[node.Name]...)
+		node := group.nodes[i]
+		topologies = topologies.Union(sets.KeySet(satisfied[node.Name].satisfied))
 		made.Cordoned = made.Cordoned && node.Spec.Unschedulable
 		for _, kind := range pressures {
 			if c := nodes.FindCondition(node, kind); c != nil && c.Status == corev1.ConditionTrue {
@@ -248,7 +292,7 @@ func (g *grouping) summaryOf(group *nodeGroup, satisfied map[string][]string) me
 const namedNodes = 3
 
 func (g *grouping) describeProblem() string {
-	problems := g.invalid
+	problems := g.problems
 	for i, count := range g.matched {
 		if count == 0 {
 			problems = append(problems, fmt.Sprintf("spec.nodes[%d] matches no node of the member", i))

@@ -54,11 +54,7 @@ func forEachNode() v1alpha1.NodeGroup {
 // grouped divides nodes, and returns what is remarkable about each group, and the problem.
 func grouped(rules []v1alpha1.NodeGroup, topologies []hostpv.Topology, list ...*corev1.Node) ([]string, string) {
 	g := grouping{rules: rules, memberNode: "kosmos-m", topologies: topologies}
-	var items []corev1.Node
-	for _, n := range list {
-		items = append(items, *n)
-	}
-	groups, problem := g.groupNodes(items)
+	groups, problem := g.groupNodes(list)
 	var found []string
 	for _, group := range groups {
 		text := fmt.Sprintf("%s nodes=%d", group.Name, group.Summary.Ready)
@@ -188,15 +184,19 @@ func ofGroup(g *member.NodeGroup) func(*observed) {
 }
 
 func notKnown(o *observed) {
-	o.group, o.state.Synced, o.state.NodeSummary, o.awaySince = nil, false, nil, start
+	o.group, o.state.Synced, o.state.NodeSummary, o.awaySince, o.memberReady = nil, false, nil, start, false
 }
-func lost(o *observed) { o.group, o.lost = nil, true }
+
+// rulesChanged means that the Link has not published the groups of the new rules.
+func rulesChanged(o *observed) { o.group, o.memberReady = nil, true }
+func lost(o *observed)         { o.group, o.lost = nil, true }
 
 func cordoned(g *member.NodeGroup) { g.Cordoned = true }
 
 func TestNodeOfGroup(t *testing.T) {
 	node := newVirtualNode(seen(ofGroup(groupOf())))
 	setNodeStatus(node, seen(ofGroup(groupOf())))
+	node.UID = "node"
 	with := func(change ...func(*corev1.Node)) func(*observed) {
 		return func(o *observed) {
 			o.node = node.DeepCopy()
@@ -213,19 +213,23 @@ func TestNodeOfGroup(t *testing.T) {
 		observed observed
 		want     string
 	}{
-		"new":                                   {seen(ofGroup(groupOf())), "create Ready=True"},
-		"up to date":                            {seen(ofGroup(groupOf()), with()), "nothing"},
-		"the group is not known":                {seen(ofGroup(nil), notKnown, with()), "nothing"},
-		"the member is away":                    {seen(ofGroup(nil), notKnown, away(v1alpha1.ReasonIdentityChanged), with()), "patch tainted"},
-		"the group is cordoned":                 {seen(ofGroup(groupOf(cordoned)), with()), "patch cordoned"},
-		"the group is no longer cordoned":       {seen(ofGroup(groupOf()), with(xylem)), "patch"},
-		"an admin cordoned the Node":            {seen(ofGroup(groupOf()), with(admin)), "nothing"},
-		"cordoned, and the group is not known":  {seen(ofGroup(nil), notKnown, with(xylem)), "nothing"},
-		"the group is lost":                     {seen(ofGroup(nil), lost, pods, with()), "patch cordoned"},
-		"the group is lost, and Pods remain":    {seen(ofGroup(nil), lost, pods, with(left)), "status Ready=True"},
-		"the group is lost, and no Pod is left": {seen(ofGroup(nil), lost, with(left)), "remove"},
-		"the group is back":                     {seen(ofGroup(groupOf()), with(left)), "patch"},
-		"no node of the group is ready":         {seen(ofGroup(groupOf(func(g *member.NodeGroup) { g.Summary.Ready, g.Summary.Nodes = 0, 0 })), with()), "patch tainted"},
+		"new":                         {seen(ofGroup(groupOf())), "create Ready=True"},
+		"up to date":                  {seen(ofGroup(groupOf()), with()), "nothing"},
+		"the group is not known":      {seen(ofGroup(nil), notKnown, with()), "nothing"},
+		"the rules have just changed": {seen(ofGroup(nil), rulesChanged, with()), "nothing"},
+		"the rules have just changed, with eviction":            {seen(ofGroup(nil), rulesChanged, evicting, with(func(n *corev1.Node) { setMetadata(n, seen(ofGroup(groupOf()), evicting)) })), "nothing"},
+		"somebody deleted the Node, and the group is not known": {seen(ofGroup(nil), rulesChanged), "create Ready=True"},
+		"the member is away":                                    {seen(ofGroup(nil), notKnown, away(v1alpha1.ReasonIdentityChanged), with()), "patch tainted"},
+		"the group is cordoned":                                 {seen(ofGroup(groupOf(cordoned)), with()), "patch cordoned"},
+		"the group is no longer cordoned":                       {seen(ofGroup(groupOf()), with(xylem)), "patch"},
+		"an admin cordoned the Node":                            {seen(ofGroup(groupOf()), with(admin)), "nothing"},
+		"cordoned, and the group is not known":                  {seen(ofGroup(nil), notKnown, with(xylem)), "nothing"},
+		"the group is lost":                                     {seen(ofGroup(nil), lost, pods, with()), "patch cordoned"},
+		"the group is lost, and Pods remain":                    {seen(ofGroup(nil), lost, pods, with(left)), "status Ready=True"},
+		"the group has just been lost":                          {seen(ofGroup(nil), lost, with(left)), "nothing"},
+		"the group is lost, and no Pod is left":                 {seen(ofGroup(nil), lost, with(left), func(o *observed) { o.now = metav1.NewTime(start.Add(lostDelay)) }), "remove"},
+		"the group is back":                                     {seen(ofGroup(groupOf()), with(left)), "patch"},
+		"no node of the group is ready":                         {seen(ofGroup(groupOf(func(g *member.NodeGroup) { g.Summary.Ready, g.Summary.Nodes = 0, 0 })), with()), "patch tainted"},
 		"a real node has the name": {seen(ofGroup(groupOf()), func(o *observed) {
 			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a.kosmos-cluster38"}}
 		}), "nothing"},
@@ -281,23 +285,26 @@ func TestVirtualNodesOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		member   observed
 		existing []corev1.Node
+		pods     []corev1.Pod
 		want     string
 	}{
-		"one node":                       {seen(), nil, "kosmos-cluster38"},
-		"one node, which exists":         {seen(), []corev1.Node{whole}, "kosmos-cluster38"},
-		"groups":                         {seen(withRules), []corev1.Node{p}, "p.kosmos-cluster38 group, q.kosmos-cluster38 group"},
-		"a group is lost":                {seen(withRules), []corev1.Node{p, old}, "p.kosmos-cluster38 group, q.kosmos-cluster38 group, old.kosmos-cluster38 lost"},
-		"rules are set":                  {seen(withRules), []corev1.Node{whole}, "p.kosmos-cluster38 group, q.kosmos-cluster38 group, kosmos-cluster38 lost"},
-		"rules are removed":              {seen(), []corev1.Node{p}, "kosmos-cluster38, p.kosmos-cluster38 lost"},
-		"groups are not known":           {seen(withRules, notKnown), []corev1.Node{p, whole}, "p.kosmos-cluster38, kosmos-cluster38 lost"},
-		"groups of earlier rules":        {seen(withRules, func(o *observed) { o.state.NodeSummary.GroupRules = nil }), []corev1.Node{p}, "p.kosmos-cluster38"},
-		"the registration is gone":       {seen(func(o *observed) { o.registration = nil }), []corev1.Node{p, whole}, "p.kosmos-cluster38, kosmos-cluster38"},
-		"the registration never existed": {observed{}, nil, ""},
+		"one node":                         {seen(), nil, nil, "kosmos-cluster38"},
+		"one node, which exists":           {seen(), []corev1.Node{whole}, nil, "kosmos-cluster38"},
+		"groups":                           {seen(withRules), []corev1.Node{p}, nil, "p.kosmos-cluster38 group, q.kosmos-cluster38 group"},
+		"a group is lost":                  {seen(withRules), []corev1.Node{p, old}, nil, "p.kosmos-cluster38 group, q.kosmos-cluster38 group, old.kosmos-cluster38 lost"},
+		"rules are set":                    {seen(withRules), []corev1.Node{whole}, nil, "p.kosmos-cluster38 group, q.kosmos-cluster38 group, kosmos-cluster38 lost"},
+		"rules are removed":                {seen(), []corev1.Node{p}, nil, "kosmos-cluster38, p.kosmos-cluster38 lost"},
+		"groups are not known":             {seen(withRules, notKnown), []corev1.Node{p, whole}, nil, "p.kosmos-cluster38, kosmos-cluster38 lost"},
+		"groups of earlier rules":          {seen(withRules, func(o *observed) { o.state.NodeSummary.GroupRules = nil }), []corev1.Node{p}, nil, "p.kosmos-cluster38"},
+		"a Node is gone, but not its Pods": {seen(withRules, notKnown), []corev1.Node{p}, []corev1.Pod{{Spec: corev1.PodSpec{NodeName: "q.kosmos-cluster38"}}}, "p.kosmos-cluster38, q.kosmos-cluster38"},
+		"a Node of an earlier name":        {seen(withRules), []corev1.Node{node("other")}, nil, "p.kosmos-cluster38 group, q.kosmos-cluster38 group"},
+		"the registration is gone":         {seen(func(o *observed) { o.registration = nil }), []corev1.Node{p, whole}, nil, "p.kosmos-cluster38, kosmos-cluster38"},
+		"the registration never existed":   {observed{}, nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.member.name = ""
 			var got []string
-			for _, o := range virtualNodesOf(tc.member, tc.existing) {
+			for _, o := range virtualNodesOf(tc.member, tc.existing, tc.pods) {
 				text := o.name
 				if o.group != nil {
 					text += " group"
@@ -314,22 +321,28 @@ func TestVirtualNodesOf(t *testing.T) {
 	}
 }
 
-// A member whose nodes change all the time must not load the host.
+// A member whose nodes change all the time must not load the host, and its capacity must not delay other writes.
 func TestWritesToNodesOfGroupsAreLimited(t *testing.T) {
 	r := &Reconciler{}
 	r.setDefaults()
-	count := func(registration string, at time.Time) (allowed int) {
+	node := newVirtualNode(seen(ofGroup(groupOf())))
+	ready := node.DeepCopy()
+	setNodeStatus(ready, seen(ofGroup(groupOf())))
+	count := func(registration string, before *corev1.Node, at time.Time) (allowed int) {
 		for range 2 * groupWritesBurst {
-			if r.mayWrite(registration, at) {
+			if r.limitsOf(registration).allow(before, patchNodeStatus{ready}, at) {
 				allowed++
 			}
 		}
 		return allowed
 	}
-	if first, second := count("a", start), count("b", start); first != groupWritesBurst || second != groupWritesBurst {
+	if first, second := count("a", node, start), count("b", node, start); first != groupWritesBurst || second != groupWritesBurst {
 		t.Errorf("at first, %d and %d writes are allowed, want %d for each registration", first, second, groupWritesBurst)
 	}
-	if later := count("a", start.Add(10*time.Second)); later != 10*groupWrites {
+	if capacities := count("a", ready, start); capacities != v1alpha1.MaxNodesOfMember {
+		t.Errorf("%d writes of capacities are allowed, want %d", capacities, v1alpha1.MaxNodesOfMember)
+	}
+	if later := count("a", node, start.Add(10*time.Second)); later != 10*groupWrites {
 		t.Errorf("after 10 s, %d writes are allowed, want %d", later, 10*groupWrites)
 	}
 }

@@ -31,6 +31,8 @@ type requestedMeta struct {
 	Taints []taintKey `json:"taints,omitempty"`
 	// Cordoned means that Xylem cordoned the Node, because its group is cordoned or lost.
 	Cordoned bool `json:"cordoned,omitempty"`
+	// Lost is when the Node lost its group.
+	Lost *metav1.Time `json:"lost,omitempty"`
 	// WhenAway also applies to the Node of a registration that is gone.
 	WhenAway v1alpha1.AwayPolicy `json:"whenAway,omitempty"`
 }
@@ -76,6 +78,9 @@ func setMetadata(node *corev1.Node, o observed) {
 	}
 	setGroup(node, o)
 	now.Cordoned = setCordon(node, o, before)
+	if o.lost {
+		now.Lost = cmp.Or(before.Lost, &o.now)
+	}
 	delete(node.Annotations, annAttachDetach)
 	if path := nodes.MetricsPathOf(node.Name); o.port != 0 {
 		node.Annotations[nodes.AnnMetricsPath] = path
@@ -141,7 +146,7 @@ func setGroup(node *corev1.Node, o observed) {
 // setCordon cordons a Node that must go, or whose group is cordoned, and uncordons it if Xylem cordoned it because of its
 // group. It reports whether Xylem cordoned it for that reason.
 func setCordon(node *corev1.Node, o observed, before requestedMeta) bool {
-	cordon := o.lost || o.group != nil && o.group.Cordoned || before.Cordoned && o.group == nil && !o.isWholeMember()
+	cordon := o.lost || o.group != nil && o.group.Cordoned || o.group == nil && !o.isWholeMember() && (before.Cordoned || node.UID == "")
 	switch {
 	case o.registrationLeaving():
 		node.Spec.Unschedulable = true
@@ -275,6 +280,9 @@ func resourceConditions(group *member.NodeGroup) []corev1.NodeCondition {
 // isAwayNow reports whether the member has a permanent problem, or a temporary one for longer
 // than the grace period. If the problem is newer, left is the remaining grace period.
 func isAwayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
+	if o.groupUnknown() {
+		return nodes.MemberAway(node), 0
+	}
 	v := judgeMember(o)
 	if v.ready {
 		return false, 0
@@ -291,7 +299,7 @@ func isAwayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
 func setReadyConditions(node *corev1.Node, o observed) time.Duration {
 	v := judgeMember(o)
 	isAway, left := isAwayNow(node, o)
-	if left > 0 {
+	if left > 0 || o.groupUnknown() && nodes.FindReadyCondition(node) != nil {
 		return left
 	}
 	away := corev1.NodeCondition{Type: v1alpha1.NodeMemberAway, Status: corev1.ConditionFalse, Reason: v.reason, Message: v.message}

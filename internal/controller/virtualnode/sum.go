@@ -15,13 +15,13 @@ import (
 )
 
 // sumCapacity returns the capacity of the nodes, minus the requests of the Pods on each node.
-func sumCapacity(list []corev1.Node, requested map[string]corev1.ResourceList) member.NodeSummary {
+func sumCapacity(list []*corev1.Node, requested map[string]corev1.ResourceList) member.NodeSummary {
 	capacity, free := corev1.ResourceList{}, corev1.ResourceList{}
 	architectures, osses := sets.New[string](), sets.New[string]()
 	var facts member.NodeSummary
 	features := map[string]int{}
 	for i := range list {
-		n := &list[i]
+		n := list[i]
 		if nodes.IsReady(n) {
 			facts.Ready++
 		}

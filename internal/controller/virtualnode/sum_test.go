@@ -120,7 +120,7 @@ func TestSumCapacity(t *testing.T) {
 			want: sums(1, resources("4", "8Gi", "110"), resources("3800m", "0", "110"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, sumCapacity(values(tc.nodes), requestsByNode(workloads(tc.pods)))); diff != "" {
+			if diff := cmp.Diff(tc.want, sumCapacity(tc.nodes, requestsByNode(workloads(tc.pods)))); diff != "" {
 				t.Errorf("facts (-want +got):\n%s", diff)
 			}
 		})
@@ -159,11 +159,11 @@ func TestSumCapacityChangesNothing(t *testing.T) {
 	huge := func(n *corev1.Node) {
 		n.Status.Allocatable["huge"] = resource.MustParse("123456789012345678901234567890")
 	}
-	nodes := values([]*corev1.Node{leafNode("a", huge), leafNode("b", huge)})
+	nodes := []*corev1.Node{leafNode("a", huge), leafNode("b", huge)}
 	pods := workloads([]*corev1.Pod{workload("p", "a", "800m"), workload("q", "a", "800m")})
 	pods[0].Requests["huge"] = resource.MustParse("12345678901234567890123456789")
 	copied := func() []any {
-		return []any{(&corev1.NodeList{Items: nodes}).DeepCopy(), pods[0].Requests.DeepCopy(), pods[1].Requests.DeepCopy()}
+		return []any{(&corev1.NodeList{Items: values(nodes)}).DeepCopy(), pods[0].Requests.DeepCopy(), pods[1].Requests.DeepCopy()}
 	}
 	want := copied()
 	sumCapacity(nodes, requestsByNode(pods))
@@ -176,9 +176,9 @@ func TestSumCapacityChangesNothing(t *testing.T) {
 // resources, and the choice of the others is deterministic.
 func TestFewResourcesAreShown(t *testing.T) {
 	long := strings.Repeat("a", 60)
-	var nodes []corev1.Node
+	var nodes []*corev1.Node
 	for n := range 10 {
-		nodes = append(nodes, *leafNode(fmt.Sprint(n), func(node *corev1.Node) {
+		nodes = append(nodes, leafNode(fmt.Sprint(n), func(node *corev1.Node) {
 			for i := range 256 {
 				name := corev1.ResourceName(fmt.Sprintf("%s.%s.%s.x%d-%d/%s", long, long, long, n, i, long))
 				node.Status.Capacity[name], node.Status.Allocatable[name] = resource.MustParse("1"), resource.MustParse("1")
@@ -204,10 +204,10 @@ func TestFewResourcesAreShown(t *testing.T) {
 }
 
 func BenchmarkSumCapacity(b *testing.B) {
-	var nodes []corev1.Node
+	var nodes []*corev1.Node
 	var pods []*corev1.Pod
 	for i := range 500 {
-		nodes = append(nodes, *leafNode(fmt.Sprint(i)))
+		nodes = append(nodes, leafNode(fmt.Sprint(i)))
 	}
 	for i := range 10000 {
 		pods = append(pods, workload(fmt.Sprint(i), fmt.Sprint(i%500), "100m"))
