@@ -110,7 +110,8 @@ const (
 	// promise).
 	ReasonImmediate = "ImmediateUnsupported"
 	// ReasonSelectedNode: the node that was selected for the claim is not a virtual node. Xylem
-	// removes the selection. To do: find out what assigns the Pod to the node that the message
+	// removes the selection. Or the Pod's node, which would represent a group of a member's nodes, does not
+	// exist or is incomplete. To do: find out what assigns the Pod to the node that the message
 	// names.
 	ReasonSelectedNode = "SelectedNodeNotVirtual"
 	// ReasonNoMembers: no cluster is registered. To do: register a cluster.

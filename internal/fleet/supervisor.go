@@ -385,10 +385,6 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 	if err != nil {
 		return nil, err
 	}
-	asNode, err := s.fleet.HostAsNode(r.NodeName)
-	if err != nil {
-		return nil, err
-	}
 	writes := guarded.NewMemberReporter(c.Live, s.fleet.HostID, r.Registration, s.fleet.Host, s.fleet.Recorder, s.fleet.clock, guarded.UnansweredPatience(s.fleet.FenceDuration))
 	leaf := guarded.NewMemberWriter(writes, s.fleet.HostID, r.Registration, fence)
 	l := &member.Link{
@@ -401,7 +397,7 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 			s.updateState(func(state *State) { state.TokenRenewal = renewal })
 		}},
 		HostWriter:   guarded.NewHostWriter(s.fleet.Host, r.Registration, fence),
-		NodeIdentity: guarded.NewNodeIdentity(asNode, r.Registration, fence),
+		NodeIdentity: guarded.NewNodeIdentity(s.fleet.HostAsNode, r.Registration, fence),
 		HostSecrets:  s.fleet.HostLive, SecretsAsNode: s.fleet.SecretsAsNode,
 		CheckNotSuspended: fence.CheckNotSuspended,
 		RestoreTimes: func() fencing.RestoreTimes {
@@ -416,9 +412,6 @@ func (s *supervisor) buildLink(ctx context.Context, r Registration, c *member.Co
 		Limiter:       c.Limiter,
 		Log:           s.log,
 		OnNodeSummary: func(facts member.NodeSummary) { s.updateState(func(state *State) { state.NodeSummary = &facts }) },
-	}
-	if l.SecretsAsNode {
-		l.HostSecrets = asNode
 	}
 	if err := s.fleet.SetupLink(ctx, l); err != nil {
 		return nil, fmt.Errorf("set up the member's controllers: %w", err)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -90,10 +91,10 @@ type Link struct {
 	MemberWriter *guarded.MemberWriter
 	// HostWriter writes to the host on behalf of this member.
 	HostWriter *guarded.HostWriter
-	// NodeIdentity sends requests to the host as the virtual node.
+	// NodeIdentity sends requests to the host as a virtual node.
 	NodeIdentity *guarded.NodeIdentity
-	// HostSecrets reads the host's Secrets live. SecretsAsNode means that it does so as the virtual node, so only
-	// after a Pod that refers to them is bound.
+	// HostSecrets reads the host's Secrets live, unless SecretsAsNode is set: the link then reads them as the node of
+	// a Pod that refers to them, so only after that Pod is bound.
 	HostSecrets   client.Reader
 	SecretsAsNode bool
 	// Streams opens log streams and connections to the member's Pods.
@@ -180,6 +181,24 @@ type NodeGroup struct {
 // RouteOwner identifies the member in host objects.
 func (l *Link) RouteOwner() route.Owner {
 	return route.Owner{NodeName: l.NodeName, ClusterID: l.ClusterID}
+}
+
+// HasPod reports whether a Pod is bound to the node of the member, or of a group of its nodes, as far as the host's cache
+// shows.
+func (l *Link) HasPod(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if name := pod.Spec.NodeName; name == l.NodeName || !l.HasNode(name) {
+		return l.HasNode(name), nil
+	}
+	node, err := index.FindObject[corev1.Node](ctx, l.Host, index.ClusterScopedKey(pod.Spec.NodeName))
+	return placement.IsPodInMember(pod, node, l.Member), err
+}
+
+// SecretReader returns a reader of the host's Secrets to which the Pods on a virtual node refer.
+func (l *Link) SecretReader(node string) (client.Reader, error) {
+	if l.SecretsAsNode {
+		return l.NodeIdentity.ReaderAs(node)
+	}
+	return l.HostSecrets, nil
 }
 
 // PlacementMember describes the member for the placement rules.

@@ -147,7 +147,7 @@ func stampLike(leaf, want metav1.Object) {
 // IsEndpointInMember reports whether an endpoint in the host is a Pod of the member, which the member's own
 // controllers add to the Service.
 func IsEndpointInMember(endpoint *discoveryv1.Endpoint, m Member) bool {
-	return ptr.Deref(endpoint.NodeName, "") == m.NodeName
+	return m.HasNode(ptr.Deref(endpoint.NodeName, ""))
 }
 
 // TranslateEndpoint returns an endpoint for the member. It has no addresses if the member's Pods can reach none.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
@@ -45,7 +46,7 @@ func (u *Upstream) ContextOfLink() context.Context { return u.ended }
 // EndRequest ends the request that Links.EnterLink began.
 func (u *Upstream) EndRequest() { u.requests.Done() }
 
-// Links holds this process's links by the virtual node's name. The zero value is empty.
+// Links holds this process's links by the node name of their members. The zero value is empty.
 type Links struct {
 	mu     sync.Mutex
 	byNode map[string]*Upstream
@@ -69,12 +70,15 @@ func (l *Links) ServeMember(ctx context.Context, up *Upstream) {
 	up.requests.Wait()
 }
 
-// EnterLink returns a virtual node's link for one request, or nil if it has none. The caller must call
-// Leave.
+// EnterLink returns the link of a virtual node, which may represent a group of the member's nodes, for one request, or nil
+// if it has none. The caller must call EndRequest.
 func (l *Links) EnterLink(node string) *Upstream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	up := l.byNode[node]
+	if member, found := v1alpha1.MemberNodeOf(node); up == nil && found {
+		up = l.byNode[member]
+	}
 	if up == nil || up.ended.Err() != nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
@@ -37,6 +38,27 @@ func predicateFailed(name, what string) string {
 
 func podRejected(reason, message string) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: "Pod was rejected: " + message}
+}
+
+// RepresentsMember reports whether a Node represents a member, or a group of its nodes. The host may have a node of its
+// own that is named like the node of a group.
+func RepresentsMember(node *corev1.Node, m mirror.Member) bool {
+	return node != nil && (node.Name == m.NodeName || m.HasNode(node.Name) && nodes.RepresentsCluster(node, m.ClusterID))
+}
+
+// IsPodInMember reports whether a Pod is bound to the node of a member, or of a group of its nodes. node is the Pod's Node,
+// or nil if it is missing: a Pod is then in the member only if it had a leaf there.
+func IsPodInMember(pod *corev1.Pod, node *corev1.Node, m mirror.Member) bool {
+	switch name := pod.Spec.NodeName; {
+	case !m.HasNode(name):
+		return false
+	case name == m.NodeName:
+		return true
+	case node == nil:
+		return podstatus.HadLeafPod(pod) && mirror.ReporterOfRoot(pod).ClusterID == m.ClusterID
+	default:
+		return node.Name == name && RepresentsMember(node, m)
+	}
 }
 
 // SchedulableOnNode reports whether a scheduler may place the Pod on the node, according to the Pod's

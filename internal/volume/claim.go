@@ -21,7 +21,8 @@ import (
 // Placement is the state that determines whether a claim gets, or keeps, a leaf claim in the
 // member. A nil field means that the object does not exist.
 type Placement struct {
-	// Node is the member's node in the host. Inside is the state of the member.
+	// Node is the Node that was selected for the claim, or on which a Pod waits for its promise. Without groups, it is
+	// the member's. MemberObjects is the state of the member.
 	Node          *corev1.Node
 	MemberObjects placement.MemberObjects
 	// Namespace is the root's namespace, with its labels.
@@ -110,11 +111,11 @@ func (s *Observed) PodNeedsOtherMember() bool {
 	return apart
 }
 
-// SchedulerAgrees reports whether the scheduler has selected this member. If recovery reassigned the claim
+// SchedulerAgrees reports whether the scheduler has selected this member, or a group of its nodes. If recovery reassigned the claim
 // to this member, the annotation with the selected node does not prove this: a Pod must also be
 // about to be bound here.
 func (s *Observed) SchedulerAgrees() bool {
-	return s.Root.Annotations[v1alpha1.AnnotationSteeredTo] != s.Member.NodeName ||
+	return !s.Member.HasNode(s.Root.Annotations[v1alpha1.AnnotationSteeredTo]) ||
 		slices.ContainsFunc(s.Placement.Attempt.Consumers, func(c Consumer) bool { return c.AboutToBindHere })
 }
 
@@ -128,9 +129,13 @@ func (s *Observed) MemberNotObserved() bool { return s.Placement == nil && s.wit
 
 func (s *Observed) withoutVolume() bool { return s.Host == nil && s.Name == "" && s.Root != nil }
 
-// MemberSelected reports whether the scheduler or recovery selected this member for the root.
+// MemberSelected reports whether the scheduler or recovery selected this member for the root. A node of the host may be
+// named like the node of a group.
 func (s *Observed) MemberSelected() bool {
-	return s.Root.Annotations[route.AnnSelectedNode] == s.Member.NodeName
+	if s.Placement != nil && s.Placement.Node != nil && !placement.RepresentsMember(s.Placement.Node, s.Member) {
+		return false
+	}
+	return s.Member.HasNode(s.Root.Annotations[route.AnnSelectedNode])
 }
 
 // NamesOwnPromise reports whether the root names the promise that is created for it, and no other PV has

@@ -239,7 +239,7 @@ func (r *reconciler) countHealthyRoots(ctx context.Context, from client.Reader, 
 		pod := &roots.Items[i]
 		switch {
 		case !isHealthyPod(pod) || isBeingDisrupted(host, pod):
-		case pod.Spec.NodeName == r.NodeName:
+		case r.HasNode(pod.Spec.NodeName):
 			here++
 		default:
 			elsewhere++

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,10 +146,10 @@ func (o observed) isRootInMember() bool {
 	}
 	switch root := o.root.(type) {
 	case *corev1.Pod:
-		return root.Spec.NodeName == o.member.NodeName || root.Spec.NodeName == "" && root.Status.NominatedNodeName == o.member.NodeName
+		return o.member.HasNode(root.Spec.NodeName) || root.Spec.NodeName == "" && o.member.HasNode(root.Status.NominatedNodeName)
 	case *corev1.PersistentVolumeClaim:
 		return root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID ||
-			root.Spec.VolumeName == "" && root.Annotations[route.AnnSelectedNode] == o.member.NodeName
+			root.Spec.VolumeName == "" && o.member.HasNode(root.Annotations[route.AnnSelectedNode])
 	}
 	return false
 }
@@ -169,11 +170,26 @@ func newHostEvent(o observed) *corev1.Event {
 		Type:           corev1.EventTypeWarning,
 		Reason:         mirror.PlainText(o.event.Reason, reasonLimit),
 		Message:        mirror.PlainText(fmt.Sprintf("member %q: %s", o.member.Registration, o.event.Message), messageLimit),
-		Source:         corev1.EventSource{Component: eventComponent(o.event), Host: o.member.NodeName},
+		Source:         corev1.EventSource{Component: eventComponent(o.event), Host: o.nodeOfRoot()},
 		Count:          t.count,
 		FirstTimestamp: metav1.NewTime(t.first),
 		LastTimestamp:  metav1.NewTime(t.last),
 	}
+}
+
+// nodeOfRoot returns the name of the root's node in this member. A claim without a selected node has the member's.
+func (o observed) nodeOfRoot() string {
+	var names []string
+	switch root := o.root.(type) {
+	case *corev1.Pod:
+		names = []string{root.Spec.NodeName, root.Status.NominatedNodeName}
+	case *corev1.PersistentVolumeClaim:
+		names = []string{root.Annotations[route.AnnSelectedNode]}
+	}
+	if i := slices.IndexFunc(names, o.member.HasNode); i >= 0 {
+		return names[i]
+	}
+	return o.member.NodeName
 }
 
 // eventComponent returns the component that reported the event in the member.

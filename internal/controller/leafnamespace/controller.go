@@ -203,9 +203,19 @@ func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Po
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if podNeedsNamespace(&list.Items[i], r.Member) {
-			pods = append(pods, &list.Items[i])
+		pod := &list.Items[i]
+		if !podNeedsNamespace(pod, r.Member) {
+			continue
 		}
+		if pod.Spec.NodeName != "" {
+			if here, err := r.HasPod(ctx, pod); err != nil || !here {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		pods = append(pods, pod)
 	}
 	return pods, nil
 }

@@ -130,9 +130,9 @@ func podNeedsNamespace(pod *corev1.Pod, m mirror.Member) bool {
 		podstatus.IsPodFinished(pod):
 		return false
 	case pod.Spec.NodeName != "":
-		return pod.Spec.NodeName == m.NodeName
+		return m.HasNode(pod.Spec.NodeName)
 	}
-	return pod.Status.NominatedNodeName == m.NodeName
+	return m.HasNode(pod.Status.NominatedNodeName)
 }
 
 // claimNeedsNamespace reports whether a claim needs the namespace, because its volume is, or will be, in the
@@ -141,7 +141,7 @@ func claimNeedsNamespace(claim *corev1.PersistentVolumeClaim, m mirror.Member) b
 	if placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" {
 		return placed == m.ClusterID
 	}
-	return claim.Annotations[route.AnnSelectedNode] == m.NodeName && claim.DeletionTimestamp == nil && claim.Spec.VolumeName == ""
+	return m.HasNode(claim.Annotations[route.AnnSelectedNode]) && claim.DeletionTimestamp == nil && claim.Spec.VolumeName == ""
 }
 
 // labelKeysOfFields returns the label keys in a managed fields entry (FieldsV1).

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/news"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -62,7 +63,7 @@ func SetupWithLink(link *member.Link) error {
 func (r *reconciler) concernsMemberNode(before, after client.Object) bool {
 	was, known := before.(*corev1.Pod)
 	is, ok := after.(*corev1.Pod)
-	return !known || !ok || was.Spec.NodeName == r.NodeName || is.Spec.NodeName == r.NodeName
+	return !known || !ok || r.HasNode(was.Spec.NodeName) || r.HasNode(is.Spec.NodeName)
 }
 
 // turns marks the binding and the deletion of a root Pod as urgent. Changes to the status are not
@@ -84,7 +85,7 @@ func (r *reconciler) leafToRequests(ctx context.Context, obj client.Object) []re
 			r.ended.Add(origin.Root, leaf)
 		}
 	}
-	if root, err := index.FindObject[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(obj)); err == nil && root != nil && root.Spec.NodeName != r.NodeName {
+	if root, err := index.FindObject[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(obj)); err == nil && root != nil && !r.HasNode(root.Spec.NodeName) {
 		return nil
 	}
 	return member.RequestOfSameKey(ctx, obj)
@@ -161,13 +162,19 @@ func (r *reconciler) observePod(ctx context.Context, key types.NamespacedName) (
 	o.endedLeaf = r.endedLeafOf(o.root)
 	uid, present := r.present.Load(key)
 	o.unhandled = o.leaf == nil && present && uid == o.root.UID
-	if o.node, err = index.FindObject[corev1.Node](ctx, r.Host, index.ClusterScopedKey(r.NodeName)); err != nil {
+	if !r.HasNode(o.root.Spec.NodeName) {
+		return o, nil
+	}
+	if o.node, err = index.FindObject[corev1.Node](ctx, r.Host, index.ClusterScopedKey(o.root.Spec.NodeName)); err != nil {
 		return o, err
 	}
-	if o.node == nil && o.leaf == nil && o.root.Spec.NodeName == r.NodeName && !podstatus.IsPodFinished(o.root) && !r.Leaving {
-		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
+	if o.node == nil && o.leaf == nil && !podstatus.IsPodFinished(o.root) && !r.Leaving {
+		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", o.root.Spec.NodeName, key)
 	}
-	if o.leaf == nil && o.root.Spec.NodeName == r.NodeName {
+	if !placement.IsPodInMember(o.root, o.node, r.Member) {
+		return o, nil
+	}
+	if o.leaf == nil {
 		if o.stranded, err = r.findStrandingPromise(ctx, o.root); err != nil {
 			return o, err
 		}

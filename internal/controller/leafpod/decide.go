@@ -24,7 +24,7 @@ type observed struct {
 	// unhandled means that the cache has dropped the leaf, but its last events, which may
 	// contain its final state, were not handled yet.
 	unhandled bool
-	// node is the member's virtual node.
+	// node is the root's node.
 	node *corev1.Node
 	// stranded is set if the Pod needs a promise whose disk was provisioned in another member.
 	stranded *mirror.Refusal
@@ -54,8 +54,8 @@ func (showStatus) isDecision() {}
 func (failPod) isDecision()    {}
 
 func decidePodStatus(o observed) decision {
-	if o.root == nil || o.root.Spec.NodeName != o.member.NodeName {
-		return nothing{} // the Pod is not bound to this member's node
+	if o.root == nil || !placement.IsPodInMember(o.root, o.node, o.member) {
+		return nothing{} // the Pod is not bound to this member's node, or to that of a group
 	}
 	if o.isUnmetOverdue() {
 		return o.decideUnmetFailure()

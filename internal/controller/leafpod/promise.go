@@ -79,5 +79,5 @@ func (r *reconciler) promiseToRequests(ctx context.Context, obj client.Object) [
 // podRequestsOfClaim enqueues the Pods in this member that use a claim.
 func (r *reconciler) podRequestsOfClaim(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, claim)
-	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName })
+	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return r.HasNode(pod.Spec.NodeName) })
 }

@@ -60,7 +60,7 @@ func (o observed) decideUnmetFailure() decision {
 // returns nil if the Pod has no owner that re-creates it. While no other member can run the
 // Pod, the deadline is extended. Each Pod gets the whole timeout from its creation.
 func (r *reconciler) findUnmetPromise(ctx context.Context, root *corev1.Pod) (*unmetPromise, error) {
-	if root.Spec.NodeName != r.NodeName || podstatus.IsPodFinished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
+	if !r.HasNode(root.Spec.NodeName) || podstatus.IsPodFinished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
 		return nil, nil
 	}
 	for p, err := range r.boundClaimsOf(ctx, root) {

@@ -30,6 +30,9 @@ func (r *reconciler) proceedWithPlan(ctx context.Context, s *volume.Observed, pl
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
 	}
+	if wait, err := r.delayUntilNodeReaches(ctx, s, plan); err != nil || wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, err
+	}
 	if plan.StepOwnedBy(lifecycle.LeafPV) == lifecycle.None {
 		return reconcile.Result{RequeueAfter: r.reportPlanProblem(ctx, s, plan)}, nil
 	}

@@ -39,6 +39,8 @@ type reconciler struct {
 	*member.Link
 	Options
 	news *news.StateMemory // about admins' host PVs, by UID
+	// unreached measures how long the nodes that were selected for claims have not reached their volumes, by leaf PV.
+	unreached *news.Durations[string]
 }
 
 // Options configures the controller.
@@ -53,13 +55,14 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	r := &reconciler{Link: link, Options: o, news: news.New(link.Clock)}
+	r := &reconciler{Link: link, Options: o, news: news.New(link.Clock), unreached: news.NewDurations[string](link.Clock)}
 	return link.AddController(Name, workers, r,
 		route.DelayUnlessUrgent(leafVolumeChangeUrgent, link.LeafObjectSource(&corev1.PersistentVolume{}, requestForObject, route.ConcernsPredicate(route.VolumeChanged))),
 		link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, claimToVolume, route.ConcernsPredicate(route.LeafClaimChanged)),
 		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, link.OnlyOwnObjects(r.hostVolumeToLeafVolumes), route.VolumeChanged)),
 		link.RootObjectSource(&corev1.PersistentVolume{}, r.importToLeafVolume, route.VolumeChanged),
 		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, r.rootClaimToLeafVolumes, route.ClaimChanged)),
+		link.RootObjectSource(&corev1.Node{}, r.nodeToUnreachedVolumes, route.LabelsChanged),
 		link.RootObjectSource(&storagev1.StorageClass{}, r.classToRequestedVolumes),
 		link.RootObjectSource(&storagev1.StorageClass{}, r.classToImportedVolumes),
 		route.DelayUnlessUrgent(route.NeverUrgent, link.RootDeletionSource(&corev1.PersistentVolumeClaim{}, r.deletedClaimToVolumes)),
@@ -80,6 +83,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if s == nil {
+		r.forgetUnreached(request.Name)
 		r.Orphans.RecordVolumeGone(r.Registration, request.Name)
 		again, err := r.reportMissingVolume(ctx, request.Name)
 		return reconcile.Result{RequeueAfter: again}, err
@@ -124,7 +128,7 @@ func (r *reconciler) consumersInMember(ctx context.Context, root *corev1.Persist
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a promise that was fulfilled", "root", client.ObjectKeyFromObject(root))
 	}
-	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != r.NodeName || podstatus.IsPodFinished(&pod) })
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !r.HasNode(pod.Spec.NodeName) || podstatus.IsPodFinished(&pod) })
 }
 
 func requestForObject(_ context.Context, obj client.Object) []reconcile.Request {

@@ -95,8 +95,8 @@ func newReconciler(link *member.Link, options Options) *reconciler {
 	tokens.podTokens = issuer
 	return &reconciler{
 		link,
-		newCopier(link, configMaps, hostRoots[*corev1.ConfigMap]{Link: link, kind: configMaps, reader: link.HostLive}),
-		newCopier(link, secrets, hostRoots[*corev1.Secret]{Link: link, kind: secrets, reader: link.HostSecrets}),
+		newCopier(link, configMaps, hostRoots[*corev1.ConfigMap]{Link: link, kind: configMaps}),
+		newCopier(link, secrets, hostRoots[*corev1.Secret]{Link: link, kind: secrets}),
 		tokens,
 	}
 }
@@ -268,7 +268,7 @@ func (r *copier[T]) findUsers(ctx context.Context, key types.NamespacedName) ([]
 func usesCopies(ctx context.Context, link *member.Link, pod *corev1.Pod) (bool, error) {
 	switch podUseOf(pod, link.Member) {
 	case copiesUsed:
-		return true, nil
+		return link.HasPod(ctx, pod)
 	case copiesUsedEarly:
 		for _, name := range podspec.ClaimNamesOfPod(pod) {
 			claim, err := index.FindObject[corev1.PersistentVolumeClaim](ctx, link.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})

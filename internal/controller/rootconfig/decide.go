@@ -180,11 +180,11 @@ func podUseOf(pod *corev1.Pod, m mirror.Member) podUse {
 	case podspec.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
 		podstatus.IsPodFinished(pod):
 		return copiesUnused
-	case pod.Spec.NodeName == m.NodeName:
+	case m.HasNode(pod.Spec.NodeName):
 		return copiesUsed
 	case pod.Spec.NodeName != "", len(pod.Spec.SchedulingGates) > 0:
 		return copiesUnused
-	case pod.Status.NominatedNodeName == m.NodeName || pod.Status.NominatedNodeName == "":
+	case m.HasNode(pod.Status.NominatedNodeName) || pod.Status.NominatedNodeName == "":
 		return copiesUsedEarly
 	}
 	return copiesUnused
@@ -194,7 +194,7 @@ func podUseOf(pod *corev1.Pod, m mirror.Member) podUse {
 // the claim in the member, which a tenant cannot fake, and the scheduler chose the member's node
 // for it.
 func allowsEarlyPush(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
-	return claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID && claim.Annotations[route.AnnSelectedNode] == m.NodeName
+	return claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID && m.HasNode(claim.Annotations[route.AnnSelectedNode])
 }
 
 // podRequires reports whether the Pod cannot start without the object.

@@ -26,16 +26,19 @@ type rootReader[T client.Object] interface {
 // hostRoots reads ConfigMaps or Secrets.
 type hostRoots[T client.Object] struct {
 	*member.Link
-	kind   configKind[T]
-	reader client.Reader
+	kind configKind[T]
 }
 
 func (r hostRoots[T]) readRoot(ctx context.Context, o *observed) (T, bool, time.Duration, error) {
 	root := r.kind.empty()
-	found, err := index.GetIfExists(ctx, r.reader, o.key, root)
+	reader, node, err := r.readerFor(o)
+	if err != nil {
+		return root, false, 0, err
+	}
+	found, err := index.GetIfExists(ctx, reader, o.key, root)
 	if err != nil {
 		if readsAsNode(r.Link, r.kind.reference) {
-			r.reportUnreadable(o, err)
+			r.reportUnreadable(o, node, err)
 		}
 		return root, false, 0, fmt.Errorf("read %s %s: %w", r.kind.reference, o.key, err)
 	}
@@ -45,9 +48,22 @@ func (r hostRoots[T]) readRoot(ctx context.Context, o *observed) (T, bool, time.
 	return root, found, readInterval, nil
 }
 
-// reportUnreadable reports on the Pods why the virtual node may not read a Secret.
-func (r hostRoots[T]) reportUnreadable(o *observed, err error) {
-	refusal := report.SecretsRefusal(r.Member, err)
+// readerFor returns a live reader of the host's objects. It acts as the node of the Pod that was bound first, because the node
+// authorizer may not know the other Pods yet.
+func (r hostRoots[T]) readerFor(o *observed) (reader client.Reader, node string, err error) {
+	if r.kind.reference != refs.KindSecret {
+		return r.HostLive, "", nil
+	}
+	if len(o.users) > 0 {
+		node = slices.MinFunc(o.users, func(a, b *corev1.Pod) int { return report.BoundAt(a).Compare(report.BoundAt(b)) }).Spec.NodeName
+	}
+	reader, err = r.SecretReader(node)
+	return reader, node, err
+}
+
+// reportUnreadable reports on the Pods why a virtual node may not read a Secret.
+func (r hostRoots[T]) reportUnreadable(o *observed, node string, err error) {
+	refusal := report.SecretsRefusal(r.Member, node, err)
 	if refusal == nil {
 		return
 	}

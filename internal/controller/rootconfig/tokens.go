@@ -75,19 +75,22 @@ func (r *podTokens) findUsers(ctx context.Context, key types.NamespacedName) ([]
 	if root == nil || mirror.TokenSecretName(root.UID) != key.Name || !needsTokens(root, r.Member) {
 		return nil, err
 	}
+	if here, err := r.HasPod(ctx, root); err != nil || !here {
+		return nil, err
+	}
 	return []*corev1.Pod{root}, nil
 }
 
 // needsTokens reports whether a Pod is bound to the member's node and projects tokens, and Pods in this member get them. A Pod
 // that is being deleted still does.
 func needsTokens(root *corev1.Pod, m mirror.Member) bool {
-	return m.APIServer != nil && root.Spec.NodeName == m.NodeName && !podstatus.IsPodFinished(root) && len(podspec.TokensOfPod(root)) > 0
+	return m.APIServer != nil && m.HasNode(root.Spec.NodeName) && !podstatus.IsPodFinished(root) && len(podspec.TokensOfPod(root)) > 0
 }
 
 // requestOfPod returns the request for a root Pod's tokens. It returns none if the Pod needs none, or they were already
 // requested.
 func (r *reconciler) requestOfPod(root *corev1.Pod) []reconcile.Request {
-	if r.APIServer == nil || root.Spec.NodeName != r.NodeName || len(podspec.TokensOfPod(root)) == 0 {
+	if r.APIServer == nil || !r.HasNode(root.Spec.NodeName) || len(podspec.TokensOfPod(root)) == 0 {
 		return nil
 	}
 	key := types.NamespacedName{Namespace: root.Namespace, Name: mirror.TokenSecretName(root.UID)}
@@ -124,7 +127,7 @@ func (r *podTokens) readRoot(ctx context.Context, o *observed) (*corev1.Secret, 
 
 // tokenProblem returns what to report on a Pod whose token the host does not issue, or nil if a retry may succeed.
 func (r *podTokens) tokenProblem(pod *corev1.Pod, err error) *mirror.Refusal {
-	problem := report.TokenRefusal(r.Member, pod.Spec.ServiceAccountName, err)
+	problem := report.TokenRefusal(r.Member, pod.Spec.NodeName, pod.Spec.ServiceAccountName, err)
 	if problem != nil && problem.Reason == v1alpha1.ReasonTokenRefused && report.AwaitsAuthorizer(pod, r.Clock.Now()) {
 		return nil
 	}

@@ -67,7 +67,7 @@ func TestReadTokens(t *testing.T) {
 	m.APIServer = &mirror.APIServer{Host: "10.0.0.1", Port: "6443", CABundle: []byte("ca")}
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
 	there.expires = metav1.NewTime(clock.Now().Add(800 * time.Second)) // less than requested
-	r := &podTokens{Link: &member.Link{Member: m, Clock: clock, NodeIdentity: guarded.NewNodeIdentity(there, m.Registration, guarded.HostOnlyGuard{})}, Options: Options{RenewAfter: 0.5}}
+	r := &podTokens{Link: &member.Link{Member: m, Clock: clock, NodeIdentity: guarded.NewNodeIdentity(func(string) (client.Client, error) { return there, nil }, m.Registration, guarded.HostOnlyGuard{})}, Options: Options{RenewAfter: 0.5}}
 	pod := podProjectingTokens()
 	o := observed{key: types.NamespacedName{Namespace: "shop", Name: mirror.TokenSecretName(pod.UID)}, users: []*corev1.Pod{pod}}
 	root, found, pause, err := r.readRoot(t.Context(), &o)

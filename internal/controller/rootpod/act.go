@@ -324,7 +324,7 @@ func (r *reconciler) markRootPushed(ctx context.Context, o lifecycle.Observed) e
 	}
 	reason, message := v1alpha1.ReasonPushed, pushedMessage(o.Leaf, r.Member)
 	if o.UnbindableLeafRuns() {
-		reason, message = corev1.PodReasonUnschedulable, message+unbindableMessage(r.Member)
+		reason, message = corev1.PodReasonUnschedulable, message+unbindableMessage(o.NodeName())
 	}
 	return r.HostWriter.ApplyStatus(ctx, actor, o.Root, report.PushedApplyBody(o.Root, r.reporterForClaim(""), corev1.ConditionTrue, reason, message, o.Leaf.UID, r.Clock.Now()))
 }
@@ -388,8 +388,8 @@ func copyingMessage(objects []string, registration string) string {
 }
 
 // unbindableMessage is added to that message while the scheduler cannot bind the Pod.
-func unbindableMessage(m mirror.Member) string {
-	return fmt.Sprintf(", where its containers run or may start, although the host's scheduler cannot bind it to node %q (see condition PodScheduled). A drain of the node does not end it. Let the node accept the Pod, for example with `kubectl uncordon`, or delete the Pod", m.NodeName)
+func unbindableMessage(node string) string {
+	return fmt.Sprintf(", where its containers run or may start, although the host's scheduler cannot bind it to node %q (see condition PodScheduled). A drain of the node does not end it. Let the node accept the Pod, for example with `kubectl uncordon`, or delete the Pod", node)
 }
 
 // pushedMessage returns the message of the Pushed condition, which names the leaf.

@@ -116,13 +116,13 @@ func (r *reconciler) observePod(ctx context.Context, key types.NamespacedName) (
 	if o.Leaf, o.Origin, err = index.FindStamped[corev1.Pod](ctx, r.Cache, r.HostID, key); err != nil {
 		return o, err
 	}
-	if o.Root == nil || o.Root.DeletionTimestamp != nil || !o.ConcernsMember() {
+	if o.Root == nil || !o.ConcernsMember() {
 		return o, nil
 	}
-	o.SchedulerNominates = r.SchedulerNominates
-	if o.Node, err = index.FindObject[corev1.Node](ctx, r.Host, index.ClusterScopedKey(r.NodeName)); err != nil {
+	if o.Node, err = index.FindObject[corev1.Node](ctx, r.Host, index.ClusterScopedKey(o.NodeName())); err != nil || o.Root.DeletionTimestamp != nil {
 		return o, err
 	}
+	o.SchedulerNominates = r.SchedulerNominates
 	if o.Node == nil && o.Root.Spec.NodeName == r.NodeName && !r.Leaving {
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
 	}
@@ -133,6 +133,11 @@ func (r *reconciler) observePod(ctx context.Context, key types.NamespacedName) (
 	if err := r.observeClaims(ctx, &o); err != nil {
 		return o, err
 	}
+	if name := o.NodeName(); o.Node == nil || o.Node.Name != name { // the claims may name a group's node
+		if o.Node, err = index.FindObject[corev1.Node](ctx, r.Host, index.ClusterScopedKey(name)); err != nil {
+			return o, err
+		}
+	}
 	if o.Leaf == nil {
 		err = r.observeReferences(ctx, &o)
 		return o, err
@@ -140,7 +145,7 @@ func (r *reconciler) observePod(ctx context.Context, key types.NamespacedName) (
 	if o.OtherNodes, err = findOtherNodes(ctx, r.Host, o); err != nil {
 		return o, err
 	}
-	if name := o.Root.Spec.NodeName; name != "" && name != r.NodeName && o.OtherNodes[name] == nil {
+	if name := o.Root.Spec.NodeName; name != "" && name != r.NodeName && !placement.IsPodInMember(o.Root, o.Node, r.Member) && o.OtherNodes[name] == nil {
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", name, key)
 	}
 	return o, nil
@@ -245,6 +250,9 @@ func (r *reconciler) observeClaim(ctx context.Context, key types.NamespacedName,
 		c.NeedsVolumeCopy = true
 		return c, r.observeVolumeCopy(ctx, key, &c)
 	}
+	if c.GroupsUnknown, err = r.groupsUnknown(ctx, c.Volume); err != nil {
+		return c, err
+	}
 	leaf, origin, err := index.FindStamped[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
 		return c, err
@@ -264,9 +272,22 @@ func (r *reconciler) observeClaim(ctx context.Context, key types.NamespacedName,
 	if !r.SchedulerNominates {
 		c.UsedByOlderPod, err = r.anyOtherPodOfClaim(ctx, key, pod, func(user *corev1.Pod) bool { return podPrecedes(user, pod) })
 	} else if podstatus.NominationLost(pod) {
-		c.WantedByOtherPod, err = r.anyOtherPodOfClaim(ctx, key, pod, func(user *corev1.Pod) bool { return user.Status.NominatedNodeName == r.NodeName })
+		c.WantedByOtherPod, err = r.anyOtherPodOfClaim(ctx, key, pod, func(user *corev1.Pod) bool { return r.HasNode(user.Status.NominatedNodeName) })
 	}
 	return c, err
+}
+
+// groupsUnknown reports whether the leaf PV of a host PV has a node affinity that the host PV does not show.
+func (r *reconciler) groupsUnknown(ctx context.Context, host *corev1.PersistentVolume) (bool, error) {
+	if host == nil || len(r.NodeGroups) == 0 {
+		return false, nil
+	}
+	cluster, name, uid, ours := hostpv.LeafOfHostVolume(host)
+	if !ours || cluster != r.ClusterID || mirror.IsNodeAffinityToTopologies(host.Spec.NodeAffinity, cluster) {
+		return false, nil
+	}
+	leaf, err := index.FindObject[corev1.PersistentVolume](ctx, r.Cache, index.ClusterScopedKey(name))
+	return leaf != nil && leaf.UID == uid && leaf.Spec.NodeAffinity != nil, err
 }
 
 // observeVolumeCopy observes the copy of the claim's shared volume, which another member has. The copy
@@ -435,7 +456,11 @@ func (r *reconciler) findReferenceInHost(ctx context.Context, o *lifecycle.Obser
 		_, err = refs.TranslateConfigMap(root, o.Copies)
 		return translationResult(ref, err)
 	}
-	root, err := index.FindObject[corev1.Secret](ctx, r.HostSecrets, key)
+	secrets, err := r.SecretReader(o.Root.Spec.NodeName)
+	if err != nil {
+		return false, nil, err
+	}
+	root, err := index.FindObject[corev1.Secret](ctx, secrets, key)
 	if root == nil {
 		return false, nil, err
 	}

@@ -1,18 +1,21 @@
 package rootpod
 
 import (
+	"cmp"
 	"context"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -33,6 +36,7 @@ func EventSources(link *member.Link) []source.Source {
 		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolumeClaim{}, p.claimToPods, route.PartChanged(route.PlacementOfClaim))),
 		route.DelayUnlessUrgent(route.NeverUrgent, link.RootObjectSource(&corev1.PersistentVolume{}, p.hostVolumeToPods, hostVolumeRecordChanged)),
 		link.RootObjectSource(&corev1.Namespace{}, p.namespaceToPods),
+		link.RootObjectSource(&corev1.Node{}, p.groupNodeToPods, groupSelectorChanged),
 		route.DelayUnlessUrgent(route.CreatedOrDeleted, link.LeafObjectSource(&corev1.Pod{}, member.RequestOfSameKey, route.ConcernsPredicate(route.PodChanged))),
 		route.DelayUnlessUrgent(route.CreatedOrDeleted, link.LeafObjectSource(&corev1.PersistentVolumeClaim{}, p.claimToPods, route.ConcernsPredicate(route.PartChanged(route.PlacementOfClaim)))), // the root claim has the same name
 		link.LeafObjectSource(&corev1.ConfigMap{}, p.copyToPods(refs.KindConfigMap)),
@@ -101,6 +105,30 @@ func (p *podMapper) hostVolumeToPods(ctx context.Context, obj client.Object) []r
 	return p.requestsForPods(ctx, found, err)
 }
 
+// groupSelectorChanged admits the events of a Node that change which nodes of the member it represents.
+func groupSelectorChanged(before, after client.Object) bool {
+	return before == nil || after == nil || route.LabelsChanged(before, after) ||
+		before.GetAnnotations()[v1alpha1.AnnotationNodeSelector] != after.GetAnnotations()[v1alpha1.AnnotationNodeSelector]
+}
+
+// groupNodeToPods enqueues the Pods that wait for the Node of a group of the member's nodes.
+func (p *podMapper) groupNodeToPods(ctx context.Context, node client.Object) []reconcile.Request {
+	name := node.GetName()
+	if name == p.NodeName || !p.HasNode(name) {
+		return nil
+	}
+	var requests []reconcile.Request
+	if err := p.Router.VisitObjects(p.RouteOwner(), &corev1.Pod{}, metav1.NamespaceAll, func(obj client.Object) {
+		pod, ok := obj.(*corev1.Pod)
+		if ok && cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName) == name && podstatus.PushedStatus(pod) != corev1.ConditionTrue && !podstatus.IsPodFinished(pod) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
+		}
+	}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a virtual node", "node", name)
+	}
+	return requests
+}
+
 // copyToPods enqueues the Pods that refer to the root of a copy.
 func (p *podMapper) copyToPods(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -123,7 +151,7 @@ func (p *podMapper) namespaceNameToPods(ctx context.Context, namespace string) [
 	return p.requestsForPods(ctx, list.Items, err)
 }
 
-// requestsForPods returns requests for those Pods that are unbound or bound to this member's node.
+// requestsForPods returns requests for those Pods that are unbound or bound to a node of this member.
 func (p *podMapper) requestsForPods(ctx context.Context, found []corev1.Pod, err error) []reconcile.Request {
-	return route.RequestsFor(ctx, found, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" || pod.Spec.NodeName == p.NodeName })
+	return route.RequestsFor(ctx, found, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" || p.HasNode(pod.Spec.NodeName) })
 }

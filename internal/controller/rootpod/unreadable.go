@@ -25,7 +25,7 @@ func (r *reconciler) unreadableProblem(root *corev1.Pod, err error) *mirror.Refu
 	if root == nil || !r.SecretsAsNode || forbiddenResource(err) == "configmaps" {
 		return unreadableReference(root, err)
 	}
-	problem := report.SecretsRefusal(r.Member, err)
+	problem := report.SecretsRefusal(r.Member, root.Spec.NodeName, err)
 	if problem != nil && problem.Reason != v1alpha1.ReasonNodeIdentityMissing && report.AwaitsAuthorizer(root, r.Clock.Now()) {
 		return nil
 	}

@@ -81,7 +81,7 @@ func (r *reconciler) requeueDelay(s *volume.Observed, plan lifecycle.Plan) time.
 	if plan.Phase == lifecycle.Idle && plan.Owner == lifecycle.RootPV && plan.Report == nil {
 		return s.Unused.GracePeriod - s.Unused.Duration
 	}
-	if len(s.PromiseUsers) == 0 || slices.ContainsFunc(s.PromiseUsers, func(pod corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName }) {
+	if len(s.PromiseUsers) == 0 || slices.ContainsFunc(s.PromiseUsers, func(pod corev1.Pod) bool { return r.HasNode(pod.Spec.NodeName) }) {
 		return 0
 	}
 	return neededCheckInterval

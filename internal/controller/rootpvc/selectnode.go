@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -104,7 +105,7 @@ func (r *reconciler) reachesOtherVolumes(ctx context.Context, root *corev1.Persi
 		switch {
 		case leaf == nil:
 		case leaf.Spec.VolumeName != "":
-			// The cache does not keep node affinities.
+			// The cache does not keep all node affinities.
 			volume, err := index.FindObject[corev1.PersistentVolume](ctx, r.Live, index.ClusterScopedKey(leaf.Spec.VolumeName))
 			if err != nil {
 				return nil, err
@@ -123,10 +124,33 @@ func (r *reconciler) reachesOtherVolumes(ctx context.Context, root *corev1.Persi
 	}, nil
 }
 
+// selectsGroup returns whether a node belongs to the group of the member's nodes that was selected for a claim. If the
+// Node that represents the group is missing or incomplete, no node does.
+func (r *reconciler) selectsGroup(ctx context.Context, root *corev1.PersistentVolumeClaim) (func(*corev1.Node) bool, error) {
+	selected := root.Annotations[route.AnnSelectedNode]
+	if selected == r.NodeName || !r.HasNode(selected) {
+		return func(*corev1.Node) bool { return true }, nil
+	}
+	node, err := index.FindObject[corev1.Node](ctx, r.Host, index.ClusterScopedKey(selected))
+	group, ok := podspec.GroupSelectorOf(node)
+	if err != nil || !ok || !placement.RepresentsMember(node, r.Member) {
+		return func(*corev1.Node) bool { return false }, err
+	}
+	selector := nodeaffinity.NewLazyErrorNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{group}})
+	return func(node *corev1.Node) bool {
+		matches, _ := selector.Match(node) // GroupSelectorOf has parsed the term
+		return matches
+	}, nil
+}
+
 // suitableNodes returns the names of the member's nodes on which the leaf claim's volume can be provisioned, and
 // that can reach the other volumes of its Pod, if it has one. It reads live, because few claims need these
 // objects.
 func (r *reconciler) suitableNodes(ctx context.Context, o observe.Claim, consumer *corev1.Pod) (suitable []string, err error) {
+	inGroup, err := r.selectsGroup(ctx, o.Root)
+	if err != nil {
+		return nil, err
+	}
 	reaches := func(corev1.Node) bool { return true }
 	if consumer != nil {
 		if reaches, err = r.reachesOtherVolumes(ctx, o.Root, consumer); err != nil {
@@ -144,7 +168,7 @@ func (r *reconciler) suitableNodes(ctx context.Context, o observe.Claim, consume
 	}
 	var nodes corev1.NodeList
 	err = index.ListPages(ctx, r.Live, &nodes, func() {
-		reachable := slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return !reaches(node) })
+		reachable := slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return !inGroup(&node) || !reaches(node) })
 		suitable = append(suitable, placement.NodesForVolume(class, size, reachable, capacities)...)
 	})
 	if err != nil {
@@ -155,6 +179,6 @@ func (r *reconciler) suitableNodes(ctx context.Context, o observe.Claim, consume
 
 // noSuitableNodeRefusal reports that no node of the member can be selected for a claim without a Pod to schedule.
 func noSuitableNodeRefusal(o observe.Claim, m mirror.Member) *mirror.Refusal {
-	return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "StorageClass %q of member %q waits for a Pod that uses the claim, and there is none to schedule. Xylem selects a node for the volume instead, but finds none that is ready, without taints, allowed by the class, with enough capacity, and that can reach the other volumes of the claim's Pod. "+
+	return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "StorageClass %q of member %q waits for a Pod that uses the claim, and there is none to schedule. Xylem selects a node for the volume instead, but finds none that is ready, without taints, allowed by the class, in the selected group of nodes if the member has groups, with enough capacity, and that can reach the other volumes of the claim's Pod. "+
 		"Create a Pod that uses the claim, or ask the member's admin to add a suitable node", o.Observed.Placement.LeafClass.Name, m.Registration)
 }

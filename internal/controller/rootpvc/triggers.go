@@ -98,7 +98,7 @@ func hostVolumeChangeUrgent(_ context.Context, _, after client.Object) bool {
 
 // claimNamesMember reports whether a claim's selected node or its placement names the member.
 func claimNamesMember(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
-	return claim.Annotations[route.AnnSelectedNode] == m.NodeName || claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID
+	return m.HasNode(claim.Annotations[route.AnnSelectedNode]) || claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID
 }
 
 // volumeToClaimRef enqueues the claim to which a PV's claimRef points.
@@ -243,7 +243,7 @@ func (r *claimMapper) requestIfLeafUnbound(ctx context.Context, key types.Namesp
 // podToPromisedClaims enqueues the claims of a Pod that are bound to promises.
 func (r *claimMapper) podToPromisedClaims(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName != r.NodeName && pod.Status.NominatedNodeName != r.NodeName {
+	if !ok || !r.HasNode(pod.Spec.NodeName) && !r.HasNode(pod.Status.NominatedNodeName) {
 		return nil
 	}
 	var requests []reconcile.Request

@@ -189,7 +189,7 @@ func (r *reconciler) isNamespaceUsed(ctx context.Context, namespace string) (boo
 
 // runsInMember reports whether a host Pod is bound to the member's node and has not finished.
 func runsInMember(pod *corev1.Pod, nodeName string) bool {
-	return pod.Spec.NodeName == nodeName && pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(pod)
+	return v1alpha1.IsNodeOfMember(pod.Spec.NodeName, nodeName) && pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(pod)
 }
 
 // isNameTaken reports whether the member had a foreign object with a name a short while ago.

@@ -29,6 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/reduced"
@@ -274,14 +275,14 @@ func reduceClaim(obj any) (any, error) {
 }
 
 // reduceVolume drops the fields of a PV that no decision reads. A member may have many PVs that
-// Xylem did not create.
+// Xylem did not create. It keeps the node affinity if virtual nodes may have labels for it.
 func reduceVolume(obj any) (any, error) {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
 		return obj, nil
 	}
 	pv.ManagedFields = nil
-	if pv.Labels[v1alpha1.LabelHost] == "" {
+	if mirror.StampedRootUID(pv) == "" || len(hostpv.TopologiesOf(pv.Spec.NodeAffinity)) == 0 {
 		pv.Spec.NodeAffinity = nil
 	}
 	pv.Spec.MountOptions = nil

@@ -219,8 +219,8 @@ func PromiseWithoutMember(pv *corev1.PersistentVolume) *corev1.PersistentVolume 
 }
 
 // FulfillPromise returns a promise that records its disk: the leaf PV, its driver, handle and capacity, and
-// policy Retain if the member retains the disk. Its node affinity selects the member, unless the
-// disk is released with its last Pod.
+// policy Retain if the member retains the disk. Its node affinity, which cannot be changed later, selects the
+// member, unless the disk is released with its last Pod.
 func FulfillPromise(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolumeReclaimPolicy, m mirror.Member) *corev1.PersistentVolume {
 	after := pv.DeepCopy()
 	after.Annotations = fields.MergeStringMaps(after.Annotations, map[string]string{
@@ -234,7 +234,11 @@ func FulfillPromise(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.Persist
 	if leafPolicy != corev1.PersistentVolumeReclaimDelete {
 		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
-	if !ReleasesWhenUnused(pv) {
+	switch {
+	case ReleasesWhenUnused(pv), mirror.IsNodeAffinityToMember(pv.Spec.NodeAffinity, m.ClusterID):
+	case pv.Spec.NodeAffinity == nil:
+		after.Spec.NodeAffinity = nodeAffinityOf(leaf, m)
+	default:
 		after.Spec.NodeAffinity = mirror.NodeAffinityToMember(m.ClusterID)
 	}
 	return after

@@ -50,6 +50,8 @@ func ShareVolume(host, leaf *corev1.PersistentVolume, backend string) bool {
 	host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeShared] = string(attributes)
 	// The terms are alternatives, so the volume's own member stays reachable even if its
 	// registration no longer names the backend.
+	cluster, _, _ := strings.Cut(host.Spec.CSI.VolumeHandle, "/")
+	host.Spec.NodeAffinity = mirror.NodeAffinityToMember(cluster)
 	terms := &host.Spec.NodeAffinity.Required.NodeSelectorTerms
 	*terms = append(*terms, mirror.NodeSelectorTermForLabel(v1alpha1.LabelBackendPrefix+backend, ""))
 	return true

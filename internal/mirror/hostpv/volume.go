@@ -45,7 +45,7 @@ func TranslateVolume(leaf *corev1.PersistentVolume, root *corev1.PersistentVolum
 	spec.PersistentVolumeReclaimPolicy = policy
 	spec.StorageClassName = ClassNameOf(root)
 	spec.VolumeAttributesClassName = fields.ClonePointer(root.Spec.VolumeAttributesClassName)
-	spec.NodeAffinity = mirror.NodeAffinityToMember(m.ClusterID)
+	spec.NodeAffinity = nodeAffinityOf(leaf, m)
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: leaf.Name,
@@ -58,6 +58,20 @@ func TranslateVolume(leaf *corev1.PersistentVolume, root *corev1.PersistentVolum
 		},
 		Spec: spec,
 	}
+}
+
+// nodeAffinityOf returns the node affinity of a leaf PV's host PV. The host's scheduler does not know the labels of the
+// member's nodes.
+func nodeAffinityOf(leaf *corev1.PersistentVolume, m mirror.Member) *corev1.VolumeNodeAffinity {
+	topologies := TopologiesOf(leaf.Spec.NodeAffinity)
+	if len(m.NodeGroups) == 0 || len(topologies) == 0 {
+		return mirror.NodeAffinityToMember(m.ClusterID)
+	}
+	var labels []string
+	for _, topology := range topologies {
+		labels = append(labels, topology.Label)
+	}
+	return mirror.NodeAffinityToTopologies(m.ClusterID, labels)
 }
 
 func hostVolumeSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSource, m mirror.Member) *corev1.CSIPersistentVolumeSource {

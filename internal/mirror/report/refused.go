@@ -149,14 +149,14 @@ func serverMessage(err error) string {
 	return mirror.PlainText(words, serverMessageLimit)
 }
 
-// NodeIdentityRefusal reports that the manager may not act as the virtual node in the host, where it needs what for
+// NodeIdentityRefusal reports that the manager may not act as a virtual node in the host, where it needs what for
 // a Pod. flag lets the admin grant it. It returns nil for other errors.
-func NodeIdentityRefusal(m mirror.Member, what, flag string, err error) *mirror.Refusal {
+func NodeIdentityRefusal(m mirror.Member, node, what, flag string, err error) *mirror.Refusal {
 	if !wording.ImpersonationDenied(err) {
 		return nil
 	}
 	return mirror.NewRefusal(v1alpha1.ReasonNodeIdentityMissing, "the host does not let the manager act as node %q to get %s: %s. Ask the host's admin to run `kubectl xylem register %s --member-kubeconfig FILE %s`. The host needs Kubernetes 1.36 or later",
-		m.NodeName, what, serverMessage(err), m.Registration, flag)
+		node, what, serverMessage(err), m.Registration, flag)
 }
 
 // authorizerLag is how long the host's node authorizer may take to learn that a Pod is bound. Until then, it refuses the
@@ -165,27 +165,31 @@ const authorizerLag = 10 * time.Second
 
 // AwaitsAuthorizer reports whether the host's node authorizer may not know yet that a Pod is bound.
 func AwaitsAuthorizer(pod *corev1.Pod, now time.Time) bool {
-	boundAt := pod.CreationTimestamp.Time
-	if bound := podstatus.FindPodCondition(pod.Status.Conditions, corev1.PodScheduled); bound != nil {
-		boundAt = bound.LastTransitionTime.Time
-	}
-	return now.Sub(boundAt) < authorizerLag
+	return now.Sub(BoundAt(pod)) < authorizerLag
 }
 
-// SecretsRefusal reports that the host does not let the virtual node get the Secrets of a Pod. It returns nil for errors that a
+// BoundAt returns when a bound Pod was bound, or was created if it does not record that.
+func BoundAt(pod *corev1.Pod) time.Time {
+	if bound := podstatus.FindPodCondition(pod.Status.Conditions, corev1.PodScheduled); bound != nil {
+		return bound.LastTransitionTime.Time
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// SecretsRefusal reports that the host does not let a virtual node get the Secrets of a Pod. It returns nil for errors that a
 // retry may resolve.
-func SecretsRefusal(m mirror.Member, err error) *mirror.Refusal {
-	if refusal := NodeIdentityRefusal(m, "the Secrets of Pods", "--node-identity", err); refusal != nil || !IsRejectedWrite(err) {
+func SecretsRefusal(m mirror.Member, node string, err error) *mirror.Refusal {
+	if refusal := NodeIdentityRefusal(m, node, "the Secrets of Pods", "--node-identity", err); refusal != nil || !IsRejectedWrite(err) {
 		return refusal
 	}
 	return mirror.NewRefusal(v1alpha1.ReasonReferenceForbidden, "the host does not let node %q get a Secret of the Pod: %s. The host's API servers need --authorization-mode=Node,RBAC",
-		m.NodeName, serverMessage(err))
+		node, serverMessage(err))
 }
 
-// TokenRefusal reports that the host does not issue a token for a Pod. It returns nil for errors that a retry
+// TokenRefusal reports that the host does not issue a token for a Pod on a virtual node. It returns nil for errors that a retry
 // may resolve.
-func TokenRefusal(m mirror.Member, account string, err error) *mirror.Refusal {
-	refusal := NodeIdentityRefusal(m, fmt.Sprintf("a token of ServiceAccount %q", account), "--api-server URL", err)
+func TokenRefusal(m mirror.Member, node, account string, err error) *mirror.Refusal {
+	refusal := NodeIdentityRefusal(m, node, fmt.Sprintf("a token of ServiceAccount %q", account), "--api-server URL", err)
 	if refusal != nil || !IsRejectedWrite(err) && !apierrors.IsNotFound(err) || apierrors.IsInternalError(err) {
 		return refusal
 	}

@@ -87,7 +87,7 @@ func (o Observer) observeConsumer(ctx context.Context, s *volume.Observed, pod *
 		leaf = nil
 	}
 	var others []classedClaim
-	if c.AboutToBindHere, err = o.aboutToBindHere(ctx, pod); err != nil {
+	if c.AboutToBindHere, err = o.aboutToBindHere(ctx, s, pod); err != nil {
 		return c, err
 	}
 	for _, name := range podspec.ClaimNamesOfPod(pod) {
@@ -171,12 +171,12 @@ func (c classedClaim) waitsForNode() bool {
 	return c.claim.Annotations[route.AnnSelectedNode] == "" && c.class != nil && hostpv.WaitsForConsumer(c.class)
 }
 
-// aboutToBindHere reports whether the host's scheduler is about to bind a Pod to this member's node. If the
+// aboutToBindHere reports whether the host's scheduler is about to bind a Pod to a node of this member. If the
 // scheduler does not set the nominated node, here reports whether the Pod fits this node.
-func (o Observer) aboutToBindHere(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (o Observer) aboutToBindHere(ctx context.Context, s *volume.Observed, pod *corev1.Pod) (bool, error) {
 	if o.SchedulerNominates {
-		return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == o.NodeName, nil
+		return pod.Spec.NodeName == "" && o.HasNode(pod.Status.NominatedNodeName), nil
 	}
-	node, err := index.FindObject[corev1.Node](ctx, o.Host, index.ClusterScopedKey(o.NodeName))
-	return node != nil && pod.Spec.NodeName == "" && placement.SchedulableOnNode(pod, node), err
+	node, err := index.FindObject[corev1.Node](ctx, o.Host, index.ClusterScopedKey(o.nodeNameFor(s, s.Root)))
+	return pod.Spec.NodeName == "" && placement.RepresentsMember(node, o.Member) && placement.SchedulableOnNode(pod, node), err
 }

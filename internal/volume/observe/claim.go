@@ -40,7 +40,7 @@ func (c *Claim) PlacedConditionOwnedBy(m mirror.Member) bool {
 	selected, placed := c.Root.Annotations[route.AnnSelectedNode], c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
 	switch {
 	case c.Root.Spec.VolumeName == "" && selected != "":
-		return selected == m.NodeName
+		return m.HasNode(selected)
 	case placed != "":
 		return placed == m.ClusterID
 	case c.Root.Spec.VolumeName != "":

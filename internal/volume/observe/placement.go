@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -162,7 +164,7 @@ func (o Observer) observePlacedRegistration(ctx context.Context, s *volume.Obser
 	return err
 }
 
-// observeMember reads the classes on both sides, the member's node and its namespace. The class of
+// observeMember reads the classes on both sides, the claim's node and the member's namespace. The class of
 // a promise is the class at the time of its creation.
 func (o Observer) observeMember(ctx context.Context, s *volume.Observed, claim *corev1.PersistentVolumeClaim) error {
 	name := hostpv.ClassNameOf(claim)
@@ -185,7 +187,7 @@ func (o Observer) observeMember(ctx context.Context, s *volume.Observed, claim *
 		for i := range classes.Items {
 			s.Placement.MemberObjects.Classes = append(s.Placement.MemberObjects.Classes, classes.Items[i].Name)
 		}
-		if s.Placement.Node, err = index.FindObject[corev1.Node](ctx, o.Host, index.ClusterScopedKey(o.NodeName)); err != nil {
+		if s.Placement.Node, err = index.FindObject[corev1.Node](ctx, o.Host, index.ClusterScopedKey(o.nodeNameFor(s, claim))); err != nil {
 			return err
 		}
 	}
@@ -197,6 +199,20 @@ func (o Observer) observeMember(ctx context.Context, s *volume.Observed, claim *
 	}
 	s.Placement.MemberObjects.Namespace, err = index.FindObject[corev1.Namespace](ctx, o.Cache, index.ClusterScopedKey(claim.Namespace))
 	return err
+}
+
+// nodeNameFor returns the name of the node that was selected for a claim or, for a promise, of its first Pod's node. If
+// there is none in this member, it returns the member's.
+func (o Observer) nodeNameFor(s *volume.Observed, claim *corev1.PersistentVolumeClaim) string {
+	var names []string
+	if pod := s.FirstPromisePod(); pod != nil {
+		names = append(names, pod.Spec.NodeName, pod.Status.NominatedNodeName)
+	}
+	names = append(names, claim.Annotations[route.AnnSelectedNode])
+	if i := slices.IndexFunc(names, o.HasNode); i >= 0 {
+		return names[i]
+	}
+	return o.NodeName
 }
 
 // observeTenant reads the UID of a claim's namespace, which the claim's volume must have. Without a volume,

@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -24,20 +25,17 @@ func (o Observer) PodsOfClaimHere(ctx context.Context, claim types.NamespacedNam
 	return o.PodsBoundHere(ctx, o.Host, pods)
 }
 
-// PodsBoundHere returns the given Pods that are, or are about to be, bound to the member's node. It
-// reads from host.
+// PodsBoundHere returns the given Pods that are, or are about to be, bound to the member's node, or to the node of a
+// group. It reads from host.
 func (o Observer) PodsBoundHere(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
 	var here []corev1.Pod
 	for i := range pods {
 		if !mayUseDisk(&pods[i]) {
 			continue
 		}
-		is := pods[i].Spec.NodeName == o.NodeName
-		if !is {
-			var err error
-			if is, err = o.nominatedWithClaim(ctx, host, &pods[i]); err != nil {
-				return nil, err
-			}
+		is, err := o.boundOrNominatedHere(ctx, host, &pods[i])
+		if err != nil {
+			return nil, err
 		}
 		if is {
 			here = append(here, pods[i])
@@ -46,16 +44,27 @@ func (o Observer) PodsBoundHere(ctx context.Context, host client.Reader, pods []
 	return here, nil
 }
 
+func (o Observer) boundOrNominatedHere(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
+	switch name := pod.Spec.NodeName; {
+	case name == "":
+		return o.nominatedWithClaim(ctx, host, pod)
+	case name == o.NodeName, !o.HasNode(name):
+		return name == o.NodeName, nil
+	}
+	node, err := index.FindObject[corev1.Node](ctx, host, index.ClusterScopedKey(pod.Spec.NodeName))
+	return placement.IsPodInMember(pod, node, o.Member), err
+}
+
 // mayUseDisk reports whether a disk can be provisioned for a Pod: the Pod has not finished, is not being
 // deleted, and may be pushed.
 func mayUseDisk(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(pod) && !podstatus.IsKeptFromMembers(pod)
 }
 
-// nominatedWithClaim reports whether a Pod is about to be bound to the member's node, and has another claim
-// for which the scheduler has selected that node.
+// nominatedWithClaim reports whether a Pod is about to be bound to a node of the member, and has another claim for
+// which the scheduler has selected that node.
 func (o Observer) nominatedWithClaim(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
-	if pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != o.NodeName {
+	if !o.HasNode(pod.Status.NominatedNodeName) {
 		return false, nil
 	}
 	for _, name := range podspec.ClaimNamesOfPod(pod) {
@@ -70,9 +79,9 @@ func (o Observer) nominatedWithClaim(ctx context.Context, host client.Reader, po
 	return false, nil
 }
 
-// NodeSelectedHere reports whether the scheduler has selected the member's node for a claim's
+// NodeSelectedHere reports whether the scheduler has selected the member's node, or the node of a group, for a claim's
 // volume. The claim may already be bound while its Pod waits for the scheduler's next attempt.
 // For a promise, the selected node has no meaning.
 func (o Observer) NodeSelectedHere(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Annotations[route.AnnSelectedNode] == o.NodeName && !hostpv.IsPromiseName(claim.Spec.VolumeName)
+	return o.HasNode(claim.Annotations[route.AnnSelectedNode]) && !hostpv.IsPromiseName(claim.Spec.VolumeName)
 }

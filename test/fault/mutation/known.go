@@ -164,7 +164,7 @@ func others() []Mutation {
 		{
 			Name: "unpinned", Class: "failover loses the data: the host PV is not pinned to the member that has the disk",
 			Edits: []Edit{
-				{mirrorVolume, "\tspec.NodeAffinity = mirror.NodeAffinityToMember(m.ClusterID)", "\t_, spec.NodeAffinity = podspec.NodeAffinityToMember, nil"},
+				{mirrorVolume, "\tspec.NodeAffinity = nodeAffinityOf(leaf, m)", "\t_, spec.NodeAffinity = nodeAffinityOf, nil"},
 				{mirrorVolume, " || !mirror.IsNodeAffinityToMember(host.Spec.NodeAffinity, clusterID) && BackendOfVolume(host) == \"\" {", " {"},
 			},
 			Scenario: "create", Caught: []string{"I6"},

@@ -35,6 +35,9 @@ type Claim struct {
 	// NeedsVolumeCopy means that another member has the claim's volume, and that this member shares its
 	// backend. Leaf is then the claim of this member's copy, once it is bound.
 	NeedsVolumeCopy bool
+	// GroupsUnknown means that the claim's volume is in this member and can be used by some of its nodes only, but that the
+	// host PV does not show by which groups: it was created before the member had groups, or is reachable from other members.
+	GroupsUnknown bool
 	// UsedByOlderPod means that an older unfinished Pod uses the unbound claim. It is read only if the scheduler does
 	// not nominate nodes.
 	UsedByOlderPod bool
@@ -91,7 +94,7 @@ func (c Claim) bindingHere(m mirror.Member) bool {
 		return false
 	case c.Root.Spec.VolumeName == "":
 		placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
-		return c.ProvisionedByXylem && c.Root.Annotations[route.AnnSelectedNode] == m.NodeName && (placed == "" || placed == m.ClusterID)
+		return c.ProvisionedByXylem && m.HasNode(c.Root.Annotations[route.AnnSelectedNode]) && (placed == "" || placed == m.ClusterID)
 	}
 	return c.Root.Status.Phase == corev1.ClaimBound
 }

@@ -31,9 +31,9 @@ type Observed struct {
 	// Leaf is the leaf Pod with the root's name. Origin is its stamp, which may name another root.
 	Leaf   *corev1.Pod
 	Origin mirror.Origin
-	// Node is the member's virtual node.
+	// Node is the virtual node of the member, or of a group of its nodes, with the name that NodeName returns.
 	Node *corev1.Node
-	// OtherNodes contains the nodes, other than Node, that the root and its unbound claims name.
+	// OtherNodes contains the nodes, other than the member's, that the root and its unbound claims name.
 	OtherNodes map[string]*corev1.Node
 	// HostNamespace is the root's namespace in the host.
 	HostNamespace placement.Namespace
@@ -143,10 +143,12 @@ func NextDecision(o Observed) Decision {
 		return Nothing{}
 	case o.Root.DeletionTimestamp != nil:
 		return o.decideDeleting()
-	case o.Root.Spec.NodeName == o.Member.NodeName:
+	case o.boundHere():
 		return o.decideBound()
 	case o.Leaf != nil:
 		return o.decideEarlyLeaf()
+	case o.Root.Spec.NodeName != "" && o.ConcernsMember():
+		return o.awaitNode()
 	case !o.ConcernsMember():
 		return Nothing{}
 	case podstatus.HadLeafPod(o.Root):
@@ -179,8 +181,53 @@ func (o Observed) mayHaveStarted() bool {
 // ConcernsMember reports whether the Pod has a leaf in this member, is bound to it, or may be pushed to
 // it.
 func (o Observed) ConcernsMember() bool {
-	return o.Leaf != nil || o.Root.Spec.NodeName == o.Member.NodeName || o.Root.Spec.NodeName == "" &&
+	return o.Leaf != nil || o.Member.HasNode(o.Root.Spec.NodeName) || o.Root.Spec.NodeName == "" &&
 		(len(podspec.ClaimNamesOfPod(o.Root)) > 0 || podstatus.HadLeafPod(o.Root))
+}
+
+// NodeName returns the name of the member's node that the root is bound to, or that was chosen for it. If there is
+// none, it returns the name of the node that represents the whole member.
+func (o Observed) NodeName() string {
+	names := []string{o.Root.Spec.NodeName}
+	if o.Root.Spec.NodeName == "" {
+		names[0] = o.Root.Status.NominatedNodeName
+		for _, c := range o.Claims {
+			if c.Root != nil && c.Root.Spec.VolumeName == "" {
+				names = append(names, c.Root.Annotations[route.AnnSelectedNode])
+			}
+		}
+	}
+	if i := slices.IndexFunc(names, o.Member.HasNode); i >= 0 {
+		return names[i]
+	}
+	return o.Member.NodeName
+}
+
+// boundHere reports whether the root is bound to the node of this member, or of a group of its nodes.
+func (o Observed) boundHere() bool { return placement.IsPodInMember(o.Root, o.Node, o.Member) }
+
+// nominatedHere reports whether the scheduler is about to bind the root to the node of this member, or of a group.
+func (o Observed) nominatedHere() bool { return o.Member.HasNode(o.Root.Status.NominatedNodeName) }
+
+// nodeObserved reports whether Node is the node that NodeName names, which a live read of the root may have changed, and
+// represents this member or a group of its nodes.
+func (o Observed) nodeObserved() bool {
+	return o.Node != nil && o.Node.Name == o.NodeName() && placement.RepresentsMember(o.Node, o.Member)
+}
+
+// awaitNode returns the decision for a root that is bound to a node whose name is that of a group, if that node
+// does not exist. A node of the host with such a name has a kubelet, which runs the root.
+func (o Observed) awaitNode() Decision {
+	if o.Node == nil && !podstatus.HadLeafPod(o.Root) && !podstatus.IsPodFinished(o.Root) {
+		return o.refuseNode("does not exist")
+	}
+	return Nothing{}
+}
+
+// refuseNode reports what the root's node lacks. Events of the node enqueue the root.
+func (o Observed) refuseNode(why string) Nothing {
+	return refusalDecision(v1alpha1.ReasonSelectedNode, "Xylem does not push the Pod yet: node %q, which would represent a group of the nodes of member %q, %s. Check spec.nodes of ClusterRegistration %[2]q, or re-create the Pod without spec.nodeName",
+		o.NodeName(), o.Member.Registration, why)
 }
 
 // decideDeleting returns the decision for a root that is being deleted. Xylem acts as the root's kubelet.
@@ -191,7 +238,7 @@ func (o Observed) decideDeleting() Decision {
 			return Nothing{} // the leaf's deletion event enqueues the Pod
 		}
 		return RemoveLeaf{Grace: o.Root.DeletionGracePeriodSeconds, Why: "the Pod is being deleted"}
-	case o.Root.Spec.NodeName != o.Member.NodeName:
+	case !o.boundHere():
 		return Nothing{} // the API server has already deleted an unbound Pod
 	case !podstatus.IsPodFinished(o.Root):
 		return Nothing{} // leaf_pod first writes the final status, even if the Pod never ran, because Jobs count it
@@ -220,7 +267,7 @@ func (o Observed) decideBound() Decision {
 		if c.strandedInOtherMember(o.Member) {
 			return Nothing{} // leaf_pod fails the root
 		}
-		if problem := c.whyPodMustWait(o.Member); problem != nil && !c.bindingHere(o.Member) {
+		if problem := c.whyPodMustWait(o.memberAsNode()); problem != nil && !c.bindingHere(o.Member) {
 			return Nothing{problem}
 		}
 		if c.deletingWithDisk() {
@@ -314,7 +361,8 @@ func (o Observed) decideEarlyLeaf() Decision {
 		if c.Root == nil {
 			return RemoveLeaf{Why: "claim " + strconv.Quote(c.Name) + " is gone"}
 		}
-		if selected := c.Root.Annotations[route.AnnSelectedNode]; c.Root.Spec.VolumeName == "" && selected != o.Member.NodeName && !o.nodeOfSameCluster(selected) {
+		selected := c.Root.Annotations[route.AnnSelectedNode]
+		if c.Root.Spec.VolumeName == "" && selected != o.Member.NodeName && (!o.nodeOfSameCluster(selected) || o.leafOutsideGroup(selected)) {
 			return RemoveLeaf{Why: o.whyRequestedElsewhere(c)}
 		}
 		// A volume that is not in the cache yet may be in this member.
@@ -360,6 +408,13 @@ func (o Observed) nodeOfSameCluster(name string) bool {
 	return node != nil && node.Labels[v1alpha1.LabelVirtualNode] == "true" && node.Labels[v1alpha1.LabelClusterID] == o.Member.ClusterID
 }
 
+// leafOutsideGroup reports whether a group of this member's nodes was selected for a claim after the leaf was created for another
+// one, and the leaf has not started. A leaf whose volumes exist stays: they determine where the root is bound.
+func (o Observed) leafOutsideGroup(selected string) bool {
+	group, ok := podspec.GroupSelectorOf(o.OtherNodes[selected])
+	return ok && o.Member.HasNode(selected) && !podspec.IsKeptToGroup(o.Leaf, group) && !o.mayHaveStarted()
+}
+
 // whyRequestedElsewhere returns why a claim's volume is no longer requested in this member.
 func (o Observed) whyRequestedElsewhere(c Claim) string {
 	selected := c.Root.Annotations[route.AnnSelectedNode]
@@ -386,13 +441,13 @@ func (o Observed) decideEarlyPush() Decision {
 }
 
 func (o Observed) pushIfRequested() Decision {
-	if o.Root.Status.NominatedNodeName == o.Member.NodeName && refs.HasTooManyReferences(o.Root) {
+	if o.nominatedHere() && refs.HasTooManyReferences(o.Root) {
 		return o.decideCreate() // reports the problem; such a Pod's claims are not read
 	}
 	claim, ready, problem := o.claimsRequestedHere()
-	chosen := o.SchedulerNominates && o.Root.Status.NominatedNodeName == o.Member.NodeName || !o.SchedulerNominates && o.Node != nil && placement.SchedulableOnNode(o.Root, o.Node)
+	chosen := o.SchedulerNominates && o.nominatedHere() || !o.SchedulerNominates && o.Node != nil && placement.SchedulableOnNode(o.Root, o.Node)
 	switch {
-	case o.Member.Leaving, claim == "", len(o.Root.Spec.SchedulingGates) > 0, podstatus.IsPodFinished(o.Root), o.Node == nil:
+	case o.Member.Leaving, claim == "", len(o.Root.Spec.SchedulingGates) > 0, podstatus.IsPodFinished(o.Root), !o.nodeObserved():
 		return Nothing{}
 	case problem != nil && chosen:
 		return Nothing{problem} // the scheduler does not know that the node cannot mount the volume
@@ -416,7 +471,7 @@ func (o Observed) claimLackingNomination() *corev1.PersistentVolumeClaim {
 	}
 	for _, c := range o.Claims {
 		if c.Root != nil && !c.NotOwnedByPod && !c.WantedByOtherPod && c.Root.DeletionTimestamp == nil && c.Root.Spec.VolumeName == "" &&
-			c.Root.Annotations[route.AnnSelectedNode] == o.Member.NodeName &&
+			o.Member.HasNode(c.Root.Annotations[route.AnnSelectedNode]) &&
 			c.Root.Annotations[volumehelpers.AnnStorageProvisioner] == v1alpha1.ProvisionerName &&
 			(c.Leaf == nil || c.LeafClassWaits && c.Leaf.Spec.VolumeName == "" && c.Leaf.Annotations[route.AnnSelectedNode] == "") {
 			return c.Root
@@ -441,7 +496,7 @@ func (o Observed) claimsRequestedHere() (claim string, ready bool, problem *mirr
 				return "", false, nil
 			}
 			problem = cmp.Or(problem, elsewhere)
-		case c.Root.Annotations[route.AnnSelectedNode] != o.Member.NodeName,
+		case c.Root.Annotations[route.AnnSelectedNode] != o.NodeName(),
 			c.Root.Annotations[v1alpha1.AnnotationPlacedIn] != o.Member.ClusterID,
 			c.Leaf != nil && c.UsedByOlderPod:
 			return "", false, nil
@@ -459,11 +514,24 @@ func (o Observed) decideCreate() Decision {
 	if refs.HasTooManyReferences(o.Root) {
 		return refusalDecision(v1alpha1.ReasonPodUnsupported, "the Pod cannot run in a member: it refers to more than %[1]d ConfigMaps and Secrets, or uses more than %[1]d claims. Remove references, or divide the Pod", refs.ReferenceLimit)
 	}
-	leaf, err := podspec.TranslatePod(o.Root, o.Member)
+	leaf, err := podspec.TranslatePod(o.Root, o.memberAsNode())
 	if err != nil {
 		refusal := &mirror.Refusal{}
 		errors.As(err, &refusal)
 		return Nothing{refusal}
+	}
+	if o.NodeName() != o.Member.NodeName {
+		group, ok := podspec.GroupSelectorOf(o.Node)
+		switch {
+		case !o.nodeObserved():
+			return Nothing{} // the cache will catch up
+		case !ok:
+			return o.refuseNode("does not show which nodes these are (annotation " + v1alpha1.AnnotationNodeSelector + ")")
+		case slices.ContainsFunc(o.Claims, func(c Claim) bool { return c.GroupsUnknown }):
+			podspec.PreferGroup(leaf, group)
+		default:
+			podspec.RequireGroup(leaf, group)
+		}
 	}
 	answer := o.NamespaceAnswer()
 	switch {
@@ -483,6 +551,13 @@ func (o Observed) decideCreate() Decision {
 	}
 	refs.PointAtCopies(o.Copies, leaf)
 	return CreateLeaf{leaf}
+}
+
+// memberAsNode returns the member with the name of the root's node, by which the root may select it.
+func (o Observed) memberAsNode() mirror.Member {
+	m := o.Member
+	m.NodeName = o.NodeName()
+	return m
 }
 
 // NamespaceAnswer returns whether the member's namespace may have the Pod.
