@@ -129,6 +129,7 @@ func TestHostPodsOfNewNode(t *testing.T) {
 		lists int
 	}{
 		"Pods on it":   {virtual, 1},
+		"on a group":   {"a." + virtual, 1},
 		"other Pods":   {"worker", 0},
 		"unbound Pods": {"", 0},
 	} {

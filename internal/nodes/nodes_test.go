@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,5 +77,32 @@ func TestReadyCondition(t *testing.T) {
 				t.Errorf("taken: %t, want %t", taken, tc.taken)
 			}
 		})
+	}
+}
+
+// A member with spec.nodes is ready if at least one of its virtual nodes is.
+func TestGroupsReadyCondition(t *testing.T) {
+	node := func(ready corev1.ConditionStatus) corev1.Node { return *virtual(ready) }
+	r := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: "id"}}
+	foreign := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x.kosmos-a"}}
+	for name, tc := range map[string]struct {
+		nodes   []corev1.Node
+		taken   *corev1.Node
+		problem string
+		status  metav1.ConditionStatus
+		reason  string
+		message string
+	}{
+		"all":             {[]corev1.Node{node(corev1.ConditionTrue), node(corev1.ConditionTrue)}, nil, "", metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "2 of 2 nodes are ready"},
+		"one of two":      {[]corev1.Node{node(corev1.ConditionFalse), node(corev1.ConditionTrue)}, nil, "rule 2 matches no node", metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "1 of 2 nodes are ready; rule 2 matches no node"},
+		"none":            {[]corev1.Node{*away(v1alpha1.ReasonNoReadyNodes)}, nil, "", metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, "0 of 1 nodes are ready: member "},
+		"away":            {[]corev1.Node{*away(v1alpha1.ReasonUnreachable)}, nil, "", metav1.ConditionFalse, v1alpha1.ReasonMemberAway, "0 of 1 nodes are ready: member "},
+		"no group":        {nil, nil, "rule 1 matches no node", metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, "the member has no virtual node"},
+		"a name is taken": {[]corev1.Node{node(corev1.ConditionTrue)}, foreign, "", metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken, `Node "x.kosmos-a" already exists`},
+	} {
+		got := GroupsReadyCondition(tc.nodes, tc.taken, tc.problem, r)
+		if got.Status != tc.status || got.Reason != tc.reason || !strings.HasPrefix(got.Message, tc.message) {
+			t.Errorf("%s: %+v, want %s %s %q", name, got, tc.status, tc.reason, tc.message)
+		}
 	}
 }

@@ -93,3 +93,39 @@ func TestCausesAndRemedies(t *testing.T) {
 		t.Errorf("the causes are %q", got)
 	}
 }
+
+// Hundreds of virtual nodes of a member with the same obstacle take one line.
+func TestCausesOfGroups(t *testing.T) {
+	group := func(name string, change func(*corev1.Node)) Candidate {
+		c := candidate()
+		c.Node.Name = v1alpha1.GroupNodeName(name, c.NodeName)
+		c.Node.Spec.Taints = nil
+		change(c.Node)
+		return c
+	}
+	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	tainted := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	q := Query{Pods: []corev1.Pod{{}}}
+	for name, tc := range map[string]struct {
+		candidates []Candidate
+		want       string
+	}{
+		"one cause": {[]Candidate{group("a", cordoned), group("b", cordoned)}, `member "cluster38" is cordoned`},
+		"two causes": {[]Candidate{group("a", cordoned), group("b", tainted), group("c", cordoned)},
+			`member "cluster38" (on "a.kosmos-cluster38", "c.kosmos-cluster38") is cordoned; member "cluster38" (on "b.kosmos-cluster38") has a taint that the Pod does not tolerate (gpu:NoSchedule)`},
+	} {
+		verdicts := Survey(q, tc.candidates)
+		if got := strings.Join(Causes(verdicts), "; "); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+		if got := Remedies(verdicts); len(got) != strings.Count(tc.want, "member ") || !strings.Contains(got[0], "a.kosmos-cluster38") {
+			t.Errorf("%s: the remedies are %q", name, got)
+		}
+	}
+	best := OneOfEachMember(Survey(q, []Candidate{group("a", cordoned), group("b", func(*corev1.Node) {}), group("c", tainted)}))
+	if len(best) != 1 || best[0].VirtualNodeName() != "b.kosmos-cluster38" {
+		t.Errorf("the best virtual nodes are %+v", best)
+	}
+}

@@ -25,6 +25,9 @@ type Placement struct {
 	// the member's. MemberObjects is the state of the member.
 	Node          *corev1.Node
 	MemberObjects placement.MemberObjects
+	// LeafInOtherGroup reports whether recovery selected a group of the member's nodes that does not contain the node
+	// which the member's scheduler selected for the leaf claim. The leaf claim is then withdrawn, and created again.
+	LeafInOtherGroup bool
 	// Namespace is the root's namespace, with its labels.
 	Namespace placement.Namespace
 	// LeafClass is the leaf claim's class in the member.
@@ -129,10 +132,10 @@ func (s *Observed) MemberNotObserved() bool { return s.Placement == nil && s.wit
 
 func (s *Observed) withoutVolume() bool { return s.Host == nil && s.Name == "" && s.Root != nil }
 
-// MemberSelected reports whether the scheduler or recovery selected this member for the root. A node of the host may be
-// named like the node of a group.
+// MemberSelected reports whether the scheduler or recovery selected this member for the root, and the leaf claim, if any, is
+// of use there. A node of the host may be named like the node of a group.
 func (s *Observed) MemberSelected() bool {
-	if s.Placement != nil && s.Placement.Node != nil && !placement.RepresentsMember(s.Placement.Node, s.Member) {
+	if s.Placement != nil && (s.Placement.LeafInOtherGroup || s.Placement.Node != nil && !placement.RepresentsMember(s.Placement.Node, s.Member)) {
 		return false
 	}
 	return s.Member.HasNode(s.Root.Annotations[route.AnnSelectedNode])

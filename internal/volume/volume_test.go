@@ -6,6 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 func volumeWith(name string) *corev1.PersistentVolume {
@@ -49,5 +52,16 @@ func TestChangedAllocations(t *testing.T) {
 		}
 	}); n > most {
 		t.Errorf("a comparison makes %.0f allocations, want at most %d", n, most)
+	}
+}
+
+// A leaf claim whose node is outside the group that recovery selected is withdrawn, as if another member were selected.
+func TestMemberSelectedForGroup(t *testing.T) {
+	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{route.AnnSelectedNode: "b.kosmos-x"}}}
+	for elsewhere, want := range map[bool]bool{false: true, true: false} {
+		s := &Observed{Root: root, Member: mirror.Member{NodeName: "kosmos-x"}, Placement: &Placement{LeafInOtherGroup: elsewhere}}
+		if got := s.MemberSelected(); got != want {
+			t.Errorf("the leaf claim is in another group: %t, selected %t, want %t", elsewhere, got, want)
+		}
 	}
 }

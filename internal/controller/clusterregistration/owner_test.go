@@ -68,3 +68,20 @@ func TestOlder(t *testing.T) {
 		})
 	}
 }
+
+// All nodes whose names end in a member's node name belong to that member.
+func TestNodeNamesConflict(t *testing.T) {
+	named := func(node string) *v1alpha1.ClusterRegistration {
+		cr := &v1alpha1.ClusterRegistration{}
+		cr.Spec.Node.Name = node
+		return cr
+	}
+	for names, want := range map[[2]string]bool{
+		{"kosmos-x", "kosmos-x"}: true, {"a.kosmos-x", "kosmos-x"}: true, {"kosmos-x", "a.kosmos-x"}: true,
+		{"kosmos-x", "kosmos-y"}: false, {"a.kosmos-x", "b.kosmos-x"}: false, {"akosmos-x", "kosmos-x"}: false,
+	} {
+		if got := nodeNamesConflict(named(names[0]), named(names[1])); got != want {
+			t.Errorf("%q: conflict %t, want %t", names, got, want)
+		}
+	}
+}

@@ -56,6 +56,12 @@
 //   - It has a CSIStorageCapacity that fits each claim.
 //   - It has not been tried in this round.
 //
+// With spec.nodes, each virtual node is a candidate. If the evidence may depend on the nodes of a group, the other groups of the
+// same member come first, but at most three virtual nodes of a member are tried in a round, so that other members do not
+// wait for each of hundreds. Claims whose data source is in the member can go to its other groups, too. The placement
+// stays. The leaf claim is withdrawn and created again if the member's scheduler selected a node outside the new group for
+// it. A leaf claim with a volume never moves.
+//
 // The member with the most capacity comes first. When all have been tried, recovery removes
 // selected-node, so the scheduler can choose any member. The next round starts after a backoff that
 // doubles from the timeout up to 30 minutes and is recorded in tried. If no other member qualifies,

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -149,5 +150,38 @@ func TestDecide(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// A member with spec.nodes is selected by one of its virtual nodes.
+func TestDecideForGroups(t *testing.T) {
+	groups := func(cordoned ...string) func(*observed) {
+		return func(o *observed) {
+			o.members = nil
+			for _, name := range []string{"x", "y"} {
+				m := member("b")
+				m.Node.Name = v1alpha1.GroupNodeName(name, m.NodeName)
+				m.Node.Spec.Unschedulable = slices.Contains(cordoned, name)
+				m.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+				o.members = append(o.members, m)
+			}
+			o.members = append(o.members, member("a"))
+		}
+	}
+	for name, tc := range map[string]struct {
+		observed observed
+		want     string // "" if nothing is written
+	}{
+		"the scheduler chose a node of the source's member": {seen(groups(), selected("y.node-b")), "y.node-b"},
+		"the scheduler chose another member":                {seen(groups("x"), selected("node-a")), "y.node-b"},
+		"recovery selected another node":                    {seen(groups(), steered("y.node-b")), ""},
+		"the selected node is gone":                         {seen(groups("y"), steered("z.node-b")), "x.node-b"},
+		"somebody removed the selection":                    {seen(groups(), steered("y.node-b"), selected("")), "y.node-b"},
+		"the selection was removed, and the node cordoned":  {seen(groups("y"), steered("y.node-b"), selected("")), "x.node-b"},
+		"no node accepts Pods, and one is selected":         {seen(groups("x", "y"), steered("y.node-b")), ""},
+	} {
+		if got := decideNodeSelection(tc.observed); got.node != tc.want || got.write != (tc.want != "") {
+			t.Errorf("%s: %+v, want %q", name, got, tc.want)
+		}
 	}
 }

@@ -7,12 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -190,6 +192,9 @@ func (o Observer) observeMember(ctx context.Context, s *volume.Observed, claim *
 		if s.Placement.Node, err = index.FindObject[corev1.Node](ctx, o.Host, index.ClusterScopedKey(o.nodeNameFor(s, claim))); err != nil {
 			return err
 		}
+		if err := o.observeLeafGroup(ctx, s); err != nil {
+			return err
+		}
 	}
 	if s.Placement.Namespace, err = index.FindNamespace(ctx, o.Host, claim.Namespace); err != nil {
 		return err
@@ -199,6 +204,23 @@ func (o Observer) observeMember(ctx context.Context, s *volume.Observed, claim *
 	}
 	s.Placement.MemberObjects.Namespace, err = index.FindObject[corev1.Namespace](ctx, o.Cache, index.ClusterScopedKey(claim.Namespace))
 	return err
+}
+
+// observeLeafGroup finds out whether recovery selected a group without the leaf claim's node. The member's scheduler never
+// selects another node for the leaf claim, so a leaf Pod in that group could not use it.
+func (o Observer) observeLeafGroup(ctx context.Context, s *volume.Observed) error {
+	group, grouped := podspec.GroupSelectorOf(s.Placement.Node)
+	if !grouped || !s.ClaimWithoutVolume() || s.LeafClaim == nil || s.LeafClaim.Spec.VolumeName != "" ||
+		s.Placement.Node.Name != s.Root.Annotations[v1alpha1.AnnotationSteeredTo] {
+		return nil
+	}
+	node, err := index.FindObject[corev1.Node](ctx, o.Cache, index.ClusterScopedKey(s.LeafClaim.Annotations[route.AnnSelectedNode]))
+	if err != nil || node == nil {
+		return err
+	}
+	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{group}})
+	s.Placement.LeafInOtherGroup = err == nil && !selector.Match(node)
+	return nil //nolint:nilerr // without a valid selector, the leaf claim stays
 }
 
 // nodeNameFor returns the name of the node that was selected for a claim or, for a promise, of its first Pod's node. If
