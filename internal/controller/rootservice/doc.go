@@ -8,7 +8,7 @@
 // rule does not depend on whether the Service selects one of these Pods: any of them may be its client. Claims
 // count, so that a StatefulSet that is scaled to zero keeps its address, and an unused namespace keeps its Services
 // for a while (minUnusedTime), so that a rollout does not change a ClusterIP. When a registration is deleted, only
-// leaf Pods count, and the deregistration waits until the Services are gone.
+// leaf Pods count, and the deregistration waits until the Services and EndpointSlices are gone.
 //
 // Everything that would reach beyond the member is left out (mirror.ServiceFieldTable): node ports, load balancers,
 // external IPs, and Services of type ExternalName. A leaf Service has no labels and annotations but its stamp. A
