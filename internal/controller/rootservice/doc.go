@@ -20,6 +20,10 @@
 // controllers leave these alone, because a label names Xylem as their manager, and its proxies and its DNS merge all
 // slices of a Service. Xylem watches the host's EndpointSlices only if a registration has such ranges.
 //
+// A quota in the member may reject Services. Then, all Services of the namespace share one retry, whose interval doubles from
+// --recheck-interval up to nameTakenInterval. There is no other limit on their number: the host's quota for Services, and
+// the member's, are the limits.
+//
 // Xylem never changes a Service that it did not create, and reports it on the Service in the host. It deletes a
 // leaf Service only after live reads have confirmed the cause, because its address would change.
 //
