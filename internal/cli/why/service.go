@@ -117,7 +117,7 @@ func (s selection) diagnose() *Diagnosis {
 		s.addServiceCauses(w)
 	} else {
 		status := s.budget.Status
-		root.State = fmt.Sprintf("%d of %d Pods healthy, %d required", status.CurrentHealthy, status.ExpectedPods, status.DesiredHealthy)
+		root.State = fmt.Sprintf("%d of %s healthy, %d required", status.CurrentHealthy, wording.CountNoun(int(status.ExpectedPods), "Pod"), status.DesiredHealthy)
 		well = fmt.Sprintf("allows %s now", wording.CountNoun(int(status.DisruptionsAllowed), "eviction"))
 		s.addBudgetCauses(w)
 	}
