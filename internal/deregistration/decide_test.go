@@ -63,7 +63,7 @@ func TestNext(t *testing.T) {
 		"Pods run in the unreachable member, forced and confirmed":                    {remainingObjects{forced: true, confirmed: true, nodes: node, pods: running}, stepEvictPods},
 		"Pods of a deleted Node run in the member, not confirmed":                     {remainingObjects{connected: true, pods: running}, stepWaitForConfirmation},
 		"leaf Pods run in the member although their roots were deleted with the Node": {remainingObjects{connected: true, leafPods: []string{"shop/web-1"}, volumes: held}, stepWaitForLeafPods},
-		"Services remain in the member":                                               {remainingObjects{connected: true, leafServices: []string{"shop/web"}, volumes: held}, stepWaitForLeafPods},
+		"objects for Pods remain in the member":                                       {remainingObjects{connected: true, leavesOfPods: []string{"Service shop/web"}, volumes: held}, stepWaitForLeafPods},
 		"leaf Pods run in the member, and the deregistration is forced":               {remainingObjects{connected: true, forced: true, leafPods: []string{"shop/web-1"}, volumes: held}, stepReleaseVolumes},
 		"a claim without a volume":                                                    {remainingObjects{connected: true, nodes: node, unboundClaims: claim}, stepWithdrawClaims},
 		"a claim without a volume, and the member is unreachable (I1)":                {remainingObjects{nodes: node, unboundClaims: claim}, stepWaitForMember},

@@ -70,8 +70,9 @@ type remainingObjects struct {
 	// collection then deleted the Pods. Or a Pod has volumes in the member but is not bound to a
 	// node yet.
 	leafPods []string
-	// leafServices are the Services that remain in the member when no host Pod is bound to the virtual node.
-	leafServices []string
+	// leavesOfPods are the other objects, with their kinds, that Xylem deletes after the leaf Pods. They are read under the
+	// same condition.
+	leavesOfPods []string
 	// unplacedClaims are the claims in the host that lack their placement in the member, although the member has
 	// their leaf claims, according to a live list. It is read only if nothing else needs the link.
 	unplacedClaims []string
@@ -124,7 +125,7 @@ func (l *remainingObjects) nextStep() deregistrationStep {
 		return stepWithdrawClaims
 	case l.policy == v1alpha1.DeregistrationDrain && !l.forced && l.countDrainObjects() > 0:
 		return stepWaitForClaims
-	case len(l.leafPods)+len(l.leafServices) > 0 && !l.forced:
+	case len(l.leafPods)+len(l.leavesOfPods) > 0 && !l.forced:
 		return stepWaitForLeafPods
 	case len(l.unplacedClaims) > 0 && !l.forced:
 		return stepWaitForPlacements
@@ -195,12 +196,12 @@ func (l *remainingObjects) describeRemaining() string {
 	return strings.Join(parts, ", ")
 }
 
-// describeLeaves describes the Pods or, after them, the Services that the member still has.
+// describeLeaves describes the Pods or, after them, the other objects that the member still has.
 func (l *remainingObjects) describeLeaves() string {
 	if len(l.leafPods) == 0 {
 		return fmt.Sprintf(
-			"the member still has %s that Xylem created (%s). Xylem deletes them. If they remain, check the Services' events, or leave them in the member by setting this annotation on the registration: %s=true",
-			wording.CountNoun(len(l.leafServices), "Service"), firstNames(l.leafServices), v1alpha1.AnnotationForceDeregister)
+			"the member still has %s that Xylem created for Pods (%s). Xylem deletes them. If they remain, check whether they have finalizers, and the events of their originals in the host, or leave them in the member by setting this annotation on the registration: %s=true",
+			wording.CountNoun(len(l.leavesOfPods), "object"), firstNames(l.leavesOfPods), v1alpha1.AnnotationForceDeregister)
 	}
 	return fmt.Sprintf(
 		"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member by setting this annotation on the registration: %s=true",
@@ -236,7 +237,7 @@ type Fleet interface {
 	RemoveLink(name string) bool
 	MemberState(name string) (fleet.State, bool)
 	ListLeafPods(ctx context.Context, name string) ([]string, error)
-	ListLeafServices(ctx context.Context, name string) ([]string, error)
+	ListLeavesOfPods(ctx context.Context, name string) ([]string, error)
 	ListLeafClaims(ctx context.Context, name string) ([]mirror.Origin, error)
 }
 
@@ -470,8 +471,8 @@ func (r *Deregisterer) observeNodesAndPods(ctx context.Context, cr *v1alpha1.Clu
 		if l.leafPods, err = r.Fleet.ListLeafPods(ctx, cr.Name); err != nil {
 			return fmt.Errorf("list the Pods that still run in member %s: %w", cr.Name, err)
 		}
-		if l.leafServices, err = r.Fleet.ListLeafServices(ctx, cr.Name); err != nil {
-			return fmt.Errorf("list the Services that are still in member %s: %w", cr.Name, err)
+		if l.leavesOfPods, err = r.Fleet.ListLeavesOfPods(ctx, cr.Name); err != nil {
+			return fmt.Errorf("list the objects for Pods that are still in member %s: %w", cr.Name, err)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (l linked) MemberState(string) (fleet.State, bool) { return l.state, true }
 
 func (linked) ListLeafPods(context.Context, string) ([]string, error) { return nil, nil }
 
-func (linked) ListLeafServices(context.Context, string) ([]string, error) { return nil, nil }
+func (linked) ListLeavesOfPods(context.Context, string) ([]string, error) { return nil, nil }
 
 func (l linked) ListLeafClaims(context.Context, string) ([]mirror.Origin, error) {
 	return l.claims, l.fails

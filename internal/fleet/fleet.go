@@ -3,14 +3,16 @@ package fleet
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -249,7 +251,7 @@ func (f *Fleet) MemberState(name string) (State, bool) {
 	return s.state, true
 }
 
-// maxLeafPods is the maximum number of Pods, or Services, that ListLeafPods and ListLeafServices return.
+// maxLeafPods is the maximum number of objects of each kind that ListLeafPods and ListLeavesOfPods return.
 const maxLeafPods = 100
 
 // listClaimsTimeout is the maximum duration of a complete list of a member's claims.
@@ -258,32 +260,48 @@ const listClaimsTimeout = 2 * time.Minute
 // errNotLinked means that a member is not linked.
 var errNotLinked = errors.New("the member is not connected")
 
+// kindsOfPods are the kinds that Xylem creates in members for Pods, and deletes after the Pods.
+var kindsOfPods = []schema.GroupVersionKind{
+	corev1.SchemeGroupVersion.WithKind("Service"), discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
+	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Secret"),
+}
+
 // ListLeafPods returns the names of up to maxLeafPods Pods that this host created in a member. It
 // reads live, and returns an error if the member is not linked.
 func (f *Fleet) ListLeafPods(ctx context.Context, name string) ([]string, error) {
-	return f.listLeafNames(ctx, name, "PodList")
+	return f.listLeafNames(ctx, name, corev1.SchemeGroupVersion.WithKind("Pod"))
 }
 
-// ListLeafServices is ListLeafPods for Services. It returns none if Xylem may not list Services, because it did not
-// create any then.
-func (f *Fleet) ListLeafServices(ctx context.Context, name string) ([]string, error) {
-	names, err := f.listLeafNames(ctx, name, "ServiceList")
-	if problem := (*access.ConnectionProblem)(nil); errors.As(err, &problem) && problem.Reason == v1alpha1.ReasonForbidden {
-		return nil, nil
+// ListLeavesOfPods is ListLeafPods for the kinds that Xylem deletes after Pods. It returns their kinds and names. If Xylem
+// may not list a kind, it returns none of it, because Xylem did not create any then.
+func (f *Fleet) ListLeavesOfPods(ctx context.Context, name string) ([]string, error) {
+	var all []string
+	for _, kind := range kindsOfPods {
+		names, err := f.listLeafNames(ctx, name, kind)
+		if problem := (*access.ConnectionProblem)(nil); errors.As(err, &problem) && problem.Reason == v1alpha1.ReasonForbidden {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, leaf := range names {
+			all = append(all, kind.Kind+" "+leaf)
+		}
 	}
-	return names, err
+	return all, nil
 }
 
-func (f *Fleet) listLeafNames(ctx context.Context, name, listKind string) ([]string, error) {
+func (f *Fleet) listLeafNames(ctx context.Context, name string, kind schema.GroupVersionKind) ([]string, error) {
 	link, err := f.connectionOf(name)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	leaves := newMetadataList(listKind)
+	leaves := newMetadataList(kind)
 	if err := link.Live.List(ctx, &leaves, f.matchOwnLeaves(), client.Limit(maxLeafPods)); err != nil {
-		return nil, access.ExplainRequestError("list "+strings.TrimSuffix(listKind, "List")+"s", err)
+		return nil, access.ExplainRequestError("list "+kind.Kind+"s", err)
 	}
 	var names []string
 	for i := range leaves.Items {
@@ -303,7 +321,7 @@ func (f *Fleet) ListLeafClaims(ctx context.Context, name string) ([]mirror.Origi
 	}
 	ctx, cancel := context.WithTimeout(ctx, listClaimsTimeout)
 	defer cancel()
-	claims := newMetadataList("PersistentVolumeClaimList")
+	claims := newMetadataList(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
 	var origins []mirror.Origin
 	if err := index.ListPages(ctx, link.Live, &claims, func() {
 		for i := range claims.Items {
@@ -338,9 +356,9 @@ func (f *Fleet) supervisorOf(name string) *supervisor {
 	return f.supervisors[name]
 }
 
-func newMetadataList(kind string) metav1.PartialObjectMetadataList {
+func newMetadataList(kind schema.GroupVersionKind) metav1.PartialObjectMetadataList {
 	list := metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	return list
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -71,6 +73,25 @@ func listVolumes(ctx context.Context, r client.Reader, by indexSelector) ([]core
 	var list corev1.PersistentVolumeList
 	if err := r.List(ctx, &list, by); err != nil {
 		return nil, fmt.Errorf("list PersistentVolumes: %w", err)
+	}
+	return list.Items, nil
+}
+
+const slicesByService = "xylem.slices-by-service"
+
+// SetupSliceIndex adds the index of EndpointSlices by Service to a cluster's cache. It is separate, because most caches do
+// not contain EndpointSlices.
+func SetupSliceIndex(ctx context.Context, indexer client.FieldIndexer) error {
+	return addIndexFields(ctx, indexer, []indexField{{&discoveryv1.EndpointSlice{}, slicesByService, indexByKey(func(slice *discoveryv1.EndpointSlice) string {
+		return slice.Labels[discoveryv1.LabelServiceName]
+	})}})
+}
+
+// SlicesOfService returns the EndpointSlices of a Service.
+func SlicesOfService(ctx context.Context, r client.Reader, service types.NamespacedName) ([]discoveryv1.EndpointSlice, error) {
+	var list discoveryv1.EndpointSliceList
+	if err := r.List(ctx, &list, indexSelector{slicesByService, service.Name, service.Namespace}); err != nil {
+		return nil, fmt.Errorf("list the EndpointSlices of Service %s: %w", service, err)
 	}
 	return list.Items, nil
 }

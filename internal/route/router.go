@@ -219,21 +219,27 @@ func (r *Router) MemberSource(owner Owner, object client.Object, requests Reques
 
 // OnDemandSource is MemberSource for a kind that is routed only once a member needs it. The first source starts to
 // watch the kind.
-func (r *Router) OnDemandSource(owner Owner, object client.Object, requests RequestsOfObject) source.Source {
+func (r *Router) OnDemandSource(owner Owner, object client.Object, addIndex AddIndexFunc, requests RequestsOfObject) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
-		if err := r.routeOnDemand(ctx, object); err != nil {
+		if err := r.routeOnDemand(ctx, object, addIndex); err != nil {
 			return err
 		}
 		return r.MemberSource(owner, object, requests).Start(ctx, q) //nolint:wrapcheck // the source's own
 	})
 }
 
-// routeOnDemand adds the permanent handlers of a kind once.
-func (r *Router) routeOnDemand(ctx context.Context, object client.Object) error {
+// AddIndexFunc adds an index to the host's cache.
+type AddIndexFunc func(context.Context, client.FieldIndexer) error
+
+// routeOnDemand adds the index and the permanent handlers of a kind once.
+func (r *Router) routeOnDemand(ctx context.Context, object client.Object, addIndex AddIndexFunc) error {
 	r.onDemandMu.Lock()
 	defer r.onDemandMu.Unlock()
 	if r.onDemand[reflect.TypeOf(object)] {
 		return nil
+	}
+	if err := addIndex(ctx, r.cache); err != nil {
+		return err
 	}
 	if err := r.addHandlers(ctx, []client.Object{object}); err != nil {
 		return err

@@ -78,6 +78,12 @@ func DeniedByAuthorizer(err error) bool {
 		strings.Contains(message, "attempting to grant RBAC permissions not currently held")
 }
 
+// QuotaExceeded reports whether a ResourceQuota denied a request (k8s.io/apiserver/pkg/admission/plugin/resourcequota:
+// CheckRequest).
+func QuotaExceeded(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: ")
+}
+
 // ImpersonationDenied reports whether the authorizer denied a request because its sender may not act as a node. If it
 // denied the request to the node, the message names the node as the user.
 func ImpersonationDenied(err error) bool {

@@ -88,16 +88,16 @@ func TestDeniedByAuthorizer(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New(why))
 	}
 	for name, tt := range map[string]struct {
-		err  error
-		want bool
+		err         error
+		want, quota bool
 	}{
-		"a missing permission":  {forbidden(`User "viewer" cannot get resource "secrets" in API group "" in the namespace "shop"`), true},
-		"an RBAC escalation":    {forbidden(`user "viewer" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: …`), true},
-		"a quota":               {forbidden("exceeded quota: few"), false},
-		"not a Forbidden error": {errors.New(`: User "viewer" cannot get`), false},
+		"a missing permission":  {forbidden(`User "viewer" cannot get resource "secrets" in API group "" in the namespace "shop"`), true, false},
+		"an RBAC escalation":    {forbidden(`user "viewer" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: …`), true, false},
+		"a quota":               {forbidden("exceeded quota: few"), false, true},
+		"not a Forbidden error": {errors.New(`: User "viewer" cannot get: exceeded quota: few`), false, false},
 	} {
-		if got := DeniedByAuthorizer(tt.err); got != tt.want {
-			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		if got, quota := DeniedByAuthorizer(tt.err), QuotaExceeded(tt.err); got != tt.want || quota != tt.quota {
+			t.Errorf("%s: by the authorizer %t, by a quota %t; want %t, %t", name, got, quota, tt.want, tt.quota)
 		}
 	}
 }

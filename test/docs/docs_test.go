@@ -51,14 +51,15 @@ var elsewhere = map[string]string{
 	"helm upgrade xylem charts/xylem --namespace xylem-system --reset-then-reuse-values \\\n": "test/charts",
 	"helm uninstall xylem ":                "test/charts",
 	"kubectl xylem adopt cluster38 disk-7": "test/integration/stories",
-	"kubectl patch clusterregistration cluster38 --type merge -p '{\"spec\":{\"nodes\"":           "test/integration/stories",
-	"kubectl xylem move pvc orders-db":                                                            "test/integration/move",
-	"kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --api-server":    "test/integration/register",
-	"kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --node-identity": "test/integration/register",
-	"kubectl --context cluster39 drain NODE":                                                      "test/integration/stories",
-	"host=$(kubectl get namespace kube-system -o jsonpath='{.metadata.uid}')\nmember=":            "test/integration/stories",
-	"revision=$(helm history xylem":                                                               "make test-e2e",
-	"kubectl delete customresourcedefinition":                                                     "test/charts",
+	"kubectl patch clusterregistration cluster38 --type merge -p '{\"spec\":{\"nodes\"":            "test/integration/stories",
+	"kubectl xylem move pvc orders-db":                                                             "test/integration/move",
+	"kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --api-server":     "test/integration/register",
+	"kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --node-identity":  "test/integration/register",
+	"kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --priority-class": "test/integration/register",
+	"kubectl --context cluster39 drain NODE":                                                       "test/integration/stories",
+	"host=$(kubectl get namespace kube-system -o jsonpath='{.metadata.uid}')\nmember=":             "test/integration/stories",
+	"revision=$(helm history xylem":                                                                "make test-e2e",
+	"kubectl delete customresourcedefinition":                                                      "test/charts",
 }
 
 // limit is the timeout for all pages together.

@@ -19,13 +19,13 @@ type checkOf[F any] struct {
 
 // hostChecks are the checks of the host, in the order in which their findings are printed.
 var hostChecks = []checkOf[*Facts]{
-	kubernetesCheck, pluginCheck, definitionCheck, managerCheck, rightsCheck, policiesCheck, driverCheck, controlPlaneCheck, clockCheck,
+	kubernetesCheck, pluginCheck, definitionCheck, managerCheck, rightsCheck, policiesCheck, driverCheck, controlPlaneCheck, clockCheck, domainCheck,
 	membersCheck, tokensCheck, nodeAPICheck, daemonSetsCheck, snapshotsCheck, leftoversCheck,
 }
 
 // memberChecks are the checks of a member, in the order in which their findings are printed.
 var memberChecks = []checkOf[*Member]{
-	connectionCheck, memberKubernetesCheck, memberClockCheck, memberLeftoversCheck, memberPoliciesCheck, memberRightsCheck, fenceCheck, memberSnapshotsCheck,
+	connectionCheck, memberKubernetesCheck, memberClockCheck, memberDomainCheck, memberLeftoversCheck, memberPoliciesCheck, memberRightsCheck, fenceCheck, memberSnapshotsCheck,
 }
 
 // infallible adapts the judge function of a check that cannot fail.

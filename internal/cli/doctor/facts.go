@@ -32,6 +32,8 @@ type Cluster struct {
 	At time.Time
 	// Clock is the difference between the cluster's clock and this machine's.
 	Clock inspect.Clock
+	// Domain is the cluster domain, or "" if it is unknown.
+	Domain string
 	// Account is the manager's account in the cluster, and Rights are its permissions.
 	Account Account
 	Rights  Rights

@@ -155,6 +155,10 @@ func TestJudgeFacts(t *testing.T) {
 			*m = Member{Registration: "a", Cluster: Cluster{ID: "id-a", Account: m.Account}}
 		}, nil, ""},
 
+		"the cluster domains are equal": {func(h *HostFacts, m *Member) { h.Domain, m.Domain = "cluster.local", "cluster.local" }, nil, "the member has the host's cluster domain, cluster.local"},
+		"the cluster domains differ":    {func(h *HostFacts, m *Member) { h.Domain, m.Domain = "cluster.local", "b.example" }, []string{"Warning Domain a"}, "db.shop.svc.cluster.local do not resolve"},
+		"a cluster domain is unknown":   {func(h *HostFacts, _ *Member) { h.Domain = "cluster.local" }, nil, ""},
+
 		"not installed": {func(h *HostFacts, _ *Member) {
 			h.Definition, h.Registrations = inspect.Object[unstructured.Unstructured]{Read: true}, items[v1alpha1.ClusterRegistration]()
 			h.Nodes, h.Heartbeats, h.Volumes, h.Secrets = items[corev1.Node](), items[coordinationv1.Lease](), items[metav1.PartialObjectMetadata](), items[metav1.PartialObjectMetadata]()
@@ -390,4 +394,17 @@ func without(policies []admissionv1.ValidatingAdmissionPolicy, namespaces bool) 
 		return (p.Name == NamespacesPolicy) == namespaces
 	})
 	return slices.Delete(policies, i, i+1)
+}
+
+func TestDomainOf(t *testing.T) {
+	for corefile, want := range map[string]string{
+		".:53 {\n    errors\n    kubernetes cluster.local in-addr.arpa ip6.arpa {\n       pods insecure\n    }\n    forward . /etc/resolv.conf\n}": "cluster.local",
+		"b.example:53 {\n\tkubernetes b.example {\n\t}\n}":      "b.example",
+		".:53 {\n    # kubernetes cluster.local\n    whoami\n}": "",
+		"": "",
+	} {
+		if got := domainOf(corefile); got != want {
+			t.Errorf("domainOf(%q) = %q, want %q", corefile, got, want)
+		}
+	}
 }

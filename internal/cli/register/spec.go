@@ -1,6 +1,7 @@
 package register
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -17,13 +18,15 @@ import (
 
 // Names of the flags for the ClusterRegistration.
 const (
-	flagPolicy   = "deregistration-policy"
-	flagNode     = "node-name"
-	flagClasses  = "class"
-	flagPrefix   = "class-prefix"
-	flagReflect  = "reflect-classes"
-	flagSelector = "reflect-selector"
-	FlagPodCIDRs = "pod-cidrs"
+	flagPolicy          = "deregistration-policy"
+	flagNode            = "node-name"
+	flagClasses         = "class"
+	flagPrefix          = "class-prefix"
+	flagReflect         = "reflect-classes"
+	flagSelector        = "reflect-selector"
+	FlagPodCIDRs        = "pod-cidrs"
+	flagReachable       = "reachable"
+	flagPriorityClasses = "priority-class"
 	// flagAPIServer is the name of the flag for the host's API server.
 	flagAPIServer = "api-server"
 	// FlagNamespaces is the name of the flag for the labels that a namespace must have.
@@ -33,11 +36,12 @@ const (
 // specFlags contains the values of the flags. Fields whose flags are not set stay unchanged.
 type specFlags struct {
 	policy, node, prefix, selector, namespaces, apiServer string
-	classes, podCIDRs                                     []string
+	classes, podCIDRs, reachable, priorityClasses         []string
 	reflect                                               bool
 
 	given    func(flag string) bool
 	mapping  []v1alpha1.ClassMapping
+	priority []v1alpha1.ClassMapping
 	chosen   *metav1.LabelSelector
 	required map[string]string
 }
@@ -54,6 +58,8 @@ func (s *specFlags) AddFlags(c *cobra.Command) {
 	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host under the same names.")
 	flags.StringVar(&s.selector, flagSelector, "", "Label selector for the classes that --reflect-classes publishes. Default: all classes.")
 	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+". Specify ranges that the host's network can reach. Default: none.")
+	flags.StringSliceVar(&s.reachable, flagReachable, nil, "Ranges of addresses outside the member that its Pods can reach, as CIDRs, or "+v1alpha1.AllPodCIDRs+". Services in the member get these endpoints. Default: none.")
+	flags.StringArrayVar(&s.priorityClasses, flagPriorityClasses, nil, "HOST=MEMBER: map the host's PriorityClass HOST to the member's PriorityClass MEMBER. Can be repeated. The member's admin must also grant the class (value priorityClasses of the chart xylem-member).")
 	flags.StringVar(&s.apiServer, flagAPIServer, "", "Address of the host's API server for Pods in the member, such as https://10.0.0.1:6443: they get tokens of their ServiceAccounts in the host. If empty, they get none. Creates a ClusterRole that lets the manager request tokens as the virtual node, and needs Kubernetes 1.36 or later in the host.")
 	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a host namespace must have for the member to accept its Pods and claims. If empty, no label is required. Without this flag, an existing rule is kept.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
@@ -68,18 +74,8 @@ func (s *specFlags) Validate() error {
 	if policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}; !slices.Contains(policies, s.policy) {
 		return fmt.Errorf("--%s=%s is unknown: use %s", flagPolicy, s.policy, strings.Join(policies, " or "))
 	}
-	s.mapping = nil
-	for _, pair := range s.classes {
-		host, member, ok := strings.Cut(pair, "=")
-		if !ok || host == "" || member == "" {
-			return fmt.Errorf("--%s=%s is malformed: use HOST=MEMBER, with a class name on each side", flagClasses, pair)
-		}
-		s.mapping = append(s.mapping, v1alpha1.ClassMapping{Host: host, Member: member})
-	}
-	for _, cidr := range s.podCIDRs {
-		if _, err := netip.ParsePrefix(cidr); err != nil && (cidr != v1alpha1.AllPodCIDRs || len(s.podCIDRs) > 1) {
-			return fmt.Errorf("--%s=%s is malformed: use CIDRs, such as 10.8.0.0/16, or %s alone", FlagPodCIDRs, cidr, v1alpha1.AllPodCIDRs)
-		}
+	if err := errors.Join(s.validateClasses(), validateRanges(FlagPodCIDRs, s.podCIDRs), validateRanges(flagReachable, s.reachable)); err != nil {
+		return err
 	}
 	if s.apiServer != "" {
 		if _, err := mirror.APIServerOf(s.apiServer, nil); err != nil {
@@ -98,6 +94,44 @@ func (s *specFlags) Validate() error {
 			return fmt.Errorf("--%s=%s is malformed: %w", flagSelector, s.selector, err)
 		}
 		s.chosen = chosen
+	}
+	return nil
+}
+
+// validateClasses parses the mappings of StorageClasses and PriorityClasses.
+func (s *specFlags) validateClasses() (err error) {
+	if s.mapping, err = parseMappings(flagClasses, s.classes); err != nil {
+		return err
+	}
+	if s.priority, err = parseMappings(flagPriorityClasses, s.priorityClasses); err != nil {
+		return err
+	}
+	for _, mapping := range s.priority {
+		if strings.HasPrefix(mapping.Member, "system-") {
+			return fmt.Errorf("--%s=%s=%s is not allowed: the member's class must not begin with system-, because Pods of the host must not preempt the member's own system workloads", flagPriorityClasses, mapping.Host, mapping.Member)
+		}
+	}
+	return nil
+}
+
+func parseMappings(flag string, pairs []string) ([]v1alpha1.ClassMapping, error) {
+	var mappings []v1alpha1.ClassMapping
+	for _, pair := range pairs {
+		host, member, ok := strings.Cut(pair, "=")
+		if !ok || host == "" || member == "" {
+			return nil, fmt.Errorf("--%s=%s is malformed: use HOST=MEMBER, with a class name on each side", flag, pair)
+		}
+		mappings = append(mappings, v1alpha1.ClassMapping{Host: host, Member: member})
+	}
+	return mappings, nil
+}
+
+// validateRanges validates ranges of addresses.
+func validateRanges(flag string, ranges []string) error {
+	for _, cidr := range ranges {
+		if _, err := netip.ParsePrefix(cidr); err != nil && (cidr != v1alpha1.AllPodCIDRs || len(ranges) > 1) {
+			return fmt.Errorf("--%s=%s is malformed: use CIDRs, such as 10.8.0.0/16, or %s alone", flag, cidr, v1alpha1.AllPodCIDRs)
+		}
 	}
 	return nil
 }
@@ -155,6 +189,12 @@ func (s *specFlags) ApplyTo(to *v1alpha1.ClusterRegistrationSpec) {
 	}
 	if s.given(FlagPodCIDRs) {
 		to.Node.PodCIDRs = s.podCIDRs
+	}
+	if s.given(flagReachable) {
+		to.Services.Reachable = s.reachable
+	}
+	if s.given(flagPriorityClasses) {
+		to.Pods.PriorityClasses = s.priority
 	}
 	if s.given(flagAPIServer) {
 		if s.apiServer == "" {

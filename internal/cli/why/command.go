@@ -1,6 +1,7 @@
 package why
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,7 +36,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Short: "Show why a Pod is not running, or a claim is not bound, and what to do",
 		Long: `Show why a Pod is not running, a claim is not bound, a snapshot is not ready or a workload lacks Pods, and what to do, in
 one sentence each. For a workload, that is the first of its Pods that has a problem. The evidence follows: objects, conditions and events from both clusters. If there are several causes, fix the first one first, because it often
-leads to the others. For a claim, the output ends with the duration of each step, where known. With --live, the output
+leads to the others. For a Service, the command shows why clients in the host or in members don't reach it, and for a
+PodDisruptionBudget (pdb), why it blocks evictions, or does not prevent them in a member. For a claim, the output ends with the duration of each step, where known. With --live, the output
 includes the steps in the member.
 
 The exit code is 0 if the Pod runs, the claim is bound or the object is ready, 1 if it waits or has a problem, and 2 if the command could not
@@ -49,6 +51,8 @@ fields or change their meaning.`,
   kubectl xylem why pvc/data -n shop --live
   kubectl xylem why deployment/web -n shop
   kubectl xylem why volumesnapshot/nightly -n shop
+  kubectl xylem why service/db -n shop
+  kubectl xylem why pdb/db -n shop
   until kubectl xylem why pod/web-0; do sleep 5; done`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
@@ -77,15 +81,9 @@ func (o *options) printDiagnosis(c *cobra.Command, args []string) (well bool, er
 	if err := o.output.Validate(); err != nil {
 		return false, err
 	}
-	asked, err := tree.ReadSubject(c.Context(), o.env, o.way, args)
+	d, err := o.diagnose(c.Context(), args)
 	if err != nil {
 		return false, err
-	}
-	var d *Diagnosis
-	if asked.Owner != nil {
-		d = DiagnoseWorkload(asked.Owner, asked.Facts)
-	} else {
-		d = DiagnoseSubject(asked.Facts[0])
 	}
 	well = d.Verdict == Well
 	if o.output.Format != "" {
@@ -93,6 +91,20 @@ func (o *options) printDiagnosis(c *cobra.Command, args []string) (well bool, er
 	}
 	page{inspect.PageOfCommand(o.env)}.printDiagnosis(d)
 	return well, nil
+}
+
+func (o *options) diagnose(ctx context.Context, args []string) (*Diagnosis, error) {
+	if kind, name := parseSelecting(args); kind != "" {
+		return o.diagnoseSelection(ctx, kind, name)
+	}
+	asked, err := tree.ReadSubject(ctx, o.env, o.way, args)
+	if err != nil {
+		return nil, err
+	}
+	if asked.Owner != nil {
+		return DiagnoseWorkload(asked.Owner, asked.Facts), nil
+	}
+	return DiagnoseSubject(asked.Facts[0]), nil
 }
 
 // page prints a diagnosis as text.

@@ -3,6 +3,7 @@ package leafbudget
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,12 +30,16 @@ const (
 	actor = guarded.Actor("leaf-budget")
 	// workers is the number of budgets of one member that are reconciled concurrently.
 	workers = 2
+	// liveCountInterval is the minimum interval between two live counts of a budget's Pods.
+	liveCountInterval = time.Second
 )
 
 // reconciler reconciles the host's PodDisruptionBudgets that select Pods in one member.
 type reconciler struct {
 	*member.Link
 	news *news.StateMemory // about budgets that the member does not enforce, by UID
+	// liveCounts measures how long ago each budget's Pods were counted live.
+	liveCounts *news.Durations[types.NamespacedName]
 }
 
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
@@ -42,7 +47,7 @@ type reconciler struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
-	r := &reconciler{link, news.New(link.Clock)}
+	r := &reconciler{link, news.New(link.Clock), news.NewDurations[types.NamespacedName](link.Clock)}
 	return link.AddController(Name, workers, r,
 		link.RootObjectSource(&policyv1.PodDisruptionBudget{}, r.hostBudgetToRequests),
 		link.Budgets.ProblemChangeSource(r.allBudgetsWithLeafPods),
@@ -136,14 +141,17 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decideBudgetAction(o)
-	if report, ok := d.(reportNotEnforced); ok {
-		if report.deleteLeaf {
+	switch d := decideBudgetAction(o).(type) {
+	case waitForCount:
+		return reconcile.Result{RequeueAfter: d.rest}, nil
+	case reportNotEnforced:
+		if d.deleteLeaf {
 			return reconcile.Result{}, r.deleteLeafBudget(ctx, o.sameName)
 		}
-		return reconcile.Result{RequeueAfter: r.emitNotEnforced(o.host, report.problem)}, nil
+		return reconcile.Result{RequeueAfter: r.emitNotEnforced(o.host, d.problem)}, nil
+	default:
+		return reconcile.Result{}, r.act(ctx, o, d)
 	}
-	return reconcile.Result{}, r.act(ctx, o, d)
 }
 
 func (r *reconciler) observe(ctx context.Context, budgets client.Reader, key types.NamespacedName) (observed, error) {
@@ -151,6 +159,9 @@ func (r *reconciler) observe(ctx context.Context, budgets client.Reader, key typ
 	var err error
 	if o.host, err = index.FindObject[policyv1.PodDisruptionBudget](ctx, r.Host, key); err != nil {
 		return o, err
+	}
+	if o.host == nil {
+		r.liveCounts.Measure(key, false)
 	}
 	if o.sameName, err = index.FindObject[policyv1.PodDisruptionBudget](ctx, budgets, key); err != nil || o.host == nil {
 		return o, err
@@ -169,12 +180,13 @@ func (r *reconciler) observe(ctx context.Context, budgets client.Reader, key typ
 		}
 	}
 	if o.leafPods == 0 {
+		r.liveCounts.Measure(key, false)
 		return o, nil
 	}
 	if o.ownBudget, err = r.findOwnBudget(ctx, budgets, leaves.Items); err != nil {
 		return o, err
 	}
-	o.healthyElsewhere, err = r.countHealthyElsewhere(ctx, o.host, selected)
+	o.healthyElsewhere, o.countDueIn, err = r.countHealthyElsewhere(ctx, o.host, selected)
 	return o, err
 }
 
@@ -218,15 +230,37 @@ func (r *reconciler) findOwnBudget(ctx context.Context, budgets client.Reader, l
 	return "", nil
 }
 
-// countHealthyElsewhere counts the budget's healthy Pods that do not run in this member. It reads them live if the host
-// counts more healthy Pods than are in this member.
-func (r *reconciler) countHealthyElsewhere(ctx context.Context, host *policyv1.PodDisruptionBudget, selected labels.Selector) (int32, error) {
-	here, _, err := r.countHealthyRoots(ctx, r.Host, host, selected)
-	if err != nil || here >= host.Status.CurrentHealthy || !hostCountsDisruptions(host) {
-		return 0, err
+// countHealthyElsewhere counts the budget's healthy Pods that do not run in this member. If the host's cache contains all
+// Pods that the host counts, so does the answer. Otherwise, it reads them live, or returns when that is due.
+func (r *reconciler) countHealthyElsewhere(ctx context.Context, host *policyv1.PodDisruptionBudget, selected labels.Selector) (elsewhere int32, dueIn time.Duration, err error) {
+	here, elsewhere, err := r.countHealthyRoots(ctx, r.Host, host, selected)
+	if err != nil || !hostCountsDisruptions(host) {
+		return 0, 0, err
 	}
-	_, elsewhere, err := r.countHealthyRoots(ctx, r.HostLive, host, selected)
-	return elsewhere, err
+	from := chooseCount(here, elsewhere, host.Status.CurrentHealthy)
+	if from == noCountNeeded {
+		return 0, 0, nil
+	}
+	if from == countInCache {
+		return elsewhere, 0, nil
+	}
+	if dueIn := r.liveCountDueIn(client.ObjectKeyFromObject(host)); dueIn > 0 {
+		return 0, dueIn, nil
+	}
+	_, elsewhere, err = r.countHealthyRoots(ctx, r.HostLive, host, selected)
+	return elsewhere, 0, err
+}
+
+// liveCountDueIn returns when a budget's Pods may be counted live, or 0 if they may be counted now. It assumes that the
+// caller then counts them.
+func (r *reconciler) liveCountDueIn(budget types.NamespacedName) time.Duration {
+	since := r.liveCounts.Measure(budget, true)
+	if since > 0 && since < liveCountInterval {
+		return liveCountInterval - since
+	}
+	r.liveCounts.Measure(budget, false)
+	r.liveCounts.Measure(budget, true)
+	return 0
 }
 
 // countHealthyRoots counts the budget's healthy Pods in this member, and the others, as the host does.

@@ -3,6 +3,7 @@ package leafbudget
 import (
 	"fmt"
 	"math"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,6 +30,8 @@ type observed struct {
 	// leafPods is the number of unfinished leaf Pods that the host budget selects.
 	leafPods int
 	healthyCounts
+	// countDueIn is when healthyElsewhere may be counted, or 0 if it was counted.
+	countDueIn time.Duration
 }
 
 // healthyCounts are the numbers of healthy Pods on which a leaf budget depends.
@@ -46,6 +49,8 @@ type (
 	doNothing    struct{}
 	createBudget struct{ leaf *policyv1.PodDisruptionBudget }
 	updateBudget struct{ leaf *policyv1.PodDisruptionBudget }
+	// waitForCount waits until the Pods outside the member may be counted again.
+	waitForCount struct{ rest time.Duration }
 	// deleteBudget deletes the leaf budget. If rootGone is set, the root's absence must be proven first.
 	deleteBudget struct{ rootGone bool }
 	// reportNotEnforced reports on the host's budget why the member does not enforce it. It first deletes the leaf
@@ -59,6 +64,7 @@ type (
 func (doNothing) isDecision()         {}
 func (createBudget) isDecision()      {}
 func (updateBudget) isDecision()      {}
+func (waitForCount) isDecision()      {}
 func (deleteBudget) isDecision()      {}
 func (reportNotEnforced) isDecision() {}
 
@@ -81,6 +87,9 @@ func decideBudgetAction(o observed) decision {
 	if problem := o.notEnforcedProblem(leaf); problem != nil {
 		return reportNotEnforced{problem, leaf != nil}
 	}
+	if o.countDueIn > 0 {
+		return waitForCount{o.countDueIn}
+	}
 	want := mirror.TranslateBudget(o.host, o.member, requiredHealthy(o.host, o.healthyCounts))
 	if leaf == nil {
 		if o.host.Status.ObservedGeneration < o.host.Generation {
@@ -92,6 +101,27 @@ func decideBudgetAction(o observed) decision {
 		return updateBudget{after}
 	}
 	return doNothing{}
+}
+
+// countSource is where leaf_budget counts the healthy Pods outside a member.
+type countSource int
+
+const (
+	noCountNeeded countSource = iota // the host counts no Pods outside the member
+	countInCache
+	countLive
+)
+
+// chooseCount returns where to count, given how many healthy Pods are in this member and elsewhere according to the cache,
+// and how many the host counts. The cache lacks the Pods on the host's own nodes.
+func chooseCount(here, elsewhere, counted int32) countSource {
+	switch {
+	case here >= counted:
+		return noCountNeeded
+	case here+elsewhere == counted:
+		return countInCache
+	}
+	return countLive
 }
 
 // requiredHealthy returns the minAvailable of a leaf budget. See doc.go.

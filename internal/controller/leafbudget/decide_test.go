@@ -2,6 +2,7 @@ package leafbudget
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -102,6 +103,7 @@ func TestDecide(t *testing.T) {
 		"a Pod elsewhere":                                  {observed: observed{host: rootBudget(), sameName: leafBudget(2), leafPods: 2, healthyCounts: healthyCounts{healthyElsewhere: 1}}, want: updateBudget{leafBudget(1)}},
 		"a changed budget that the host hasn't counted":    {observed: observed{host: rootBudget(uncounted), sameName: leafBudget(2), leafPods: 2}, want: updateBudget{leafBudget(allowNoEvictions)}},
 		"a re-created budget":                              {observed: observed{host: rootBudget(recreated), sameName: leafBudget(2), leafPods: 2}, want: updateBudget{leafBudget(2, func(b *policyv1.PodDisruptionBudget) { b.Annotations[v1alpha1.AnnotationRootUID] = "newer" })}},
+		"Pods elsewhere that were counted a moment ago":    {observed: observed{host: rootBudget(), sameName: leafBudget(1), leafPods: 2, countDueIn: time.Second}, want: waitForCount{time.Second}},
 		"the last Pod is gone":                             {observed: observed{host: rootBudget(), sameName: leafBudget(2)}, want: deleteBudget{}},
 		"the host budget is gone":                          {observed: observed{sameName: leafBudget(2), leafPods: 2}, want: deleteBudget{rootGone: true}},
 		"a leaf budget that is being deleted": {observed: observed{host: rootBudget(), leafPods: 2, sameName: leafBudget(2, func(b *policyv1.PodDisruptionBudget) {
@@ -124,7 +126,7 @@ func TestDecide(t *testing.T) {
 				tc.want = want
 			}
 			got := decideBudgetAction(tc.observed)
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(createBudget{}, updateBudget{}, deleteBudget{}, reportNotEnforced{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(createBudget{}, updateBudget{}, waitForCount{}, deleteBudget{}, reportNotEnforced{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if changed, ok := got.(updateBudget); ok { // I5: after the write, nothing is left to do

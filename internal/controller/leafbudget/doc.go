@@ -16,9 +16,13 @@
 // If the Pods are in several clusters, one cluster observes evictions in another only after they happened.
 // In between, each cluster may use the whole allowance. To keep this time short, leaf_pod sets Ready to False
 // as soon as a leaf is being deleted, which changes the host budget's status, of which each member gets the events.
-// elsewhere comes from a live list of the Pods, because the host's cache lacks the Pods on its own nodes. The list is
-// needed only if the host counts more healthy Pods than run in the member. Otherwise, elsewhere is 0. If a cache lags, this
-// is briefly too low, which allows fewer evictions.
+//
+// elsewhere is counted only if the host counts more healthy Pods than run in the member. Otherwise, it is 0. The host's
+// cache contains the Pods of all members. If these are as many as the host counts, elsewhere comes from the cache. If not,
+// some Pods are on the host's own nodes, or a cache lags. Then, a live list of the Pods counts them, at most once in
+// liveCountInterval for each budget and member. A change in the meantime is counted when the interval ends. An older count
+// has the same effect as a later write, which the model allows at any time. If a cache lags, elsewhere may briefly be too
+// low, which allows fewer evictions.
 //
 // While the host's API server would allow no evictions because the budget's status is outdated or invalid, the leaf
 // budget does not allow any either.

@@ -171,7 +171,7 @@ const (
 	// copiesUsed means that the Pod is bound to the member's node.
 	copiesUsed
 	// copiesUsedEarly means that the Pod may be pushed before it is bound, if one of its claims is
-	// placed in the member.
+	// placed in the member, and the member is not being deregistered.
 	copiesUsedEarly
 )
 
@@ -182,7 +182,7 @@ func podUseOf(pod *corev1.Pod, m mirror.Member) podUse {
 		return copiesUnused
 	case m.HasNode(pod.Spec.NodeName):
 		return copiesUsed
-	case pod.Spec.NodeName != "", len(pod.Spec.SchedulingGates) > 0:
+	case pod.Spec.NodeName != "", len(pod.Spec.SchedulingGates) > 0, m.Leaving:
 		return copiesUnused
 	case m.HasNode(pod.Status.NominatedNodeName) || pod.Status.NominatedNodeName == "":
 		return copiesUsedEarly

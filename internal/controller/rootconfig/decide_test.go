@@ -146,6 +146,13 @@ func TestUseOf(t *testing.T) {
 			if got := podUseOf(&tc.pod, here); got != tc.want {
 				t.Errorf("useOf is %v, want %v", got, tc.want)
 			}
+			leaving := here
+			leaving.Leaving = true
+			if got := podUseOf(&tc.pod, leaving); got != tc.want && tc.want != copiesUsedEarly {
+				t.Errorf("during a deregistration, podUseOf is %v, want %v", got, tc.want)
+			} else if got == copiesUsedEarly {
+				t.Error("a Pod is pushed early during a deregistration")
+			}
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 const (
@@ -46,16 +46,9 @@ type reconciler struct {
 	unused           *news.Durations[string]
 	withoutEndpoints *news.Durations[types.NamespacedName]
 
-	mu sync.Mutex
-	// taken records until when Xylem does not try again to create an object, because the member has another one
-	// with its name.
-	taken map[takenName]time.Time
-}
-
-// takenName is the name of a Service or EndpointSlice.
-type takenName struct {
-	slice bool
-	types.NamespacedName
+	// paused contains the objects that Xylem does not try to create again yet, because the member has others with their
+	// names, or because of a quota.
+	paused *pauses
 }
 
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
@@ -73,7 +66,7 @@ func Setup(link *member.Link) error {
 func newReconciler(link *member.Link) *reconciler {
 	return &reconciler{
 		Link: link, news: news.New(link.Clock), unused: news.NewDurations[string](link.Clock), withoutEndpoints: news.NewDurations[types.NamespacedName](link.Clock),
-		taken: map[takenName]time.Time{},
+		paused: &pauses{clock: link.Clock, shortest: link.RecheckInterval, byName: map[pausedName]pause{}},
 	}
 }
 
@@ -109,6 +102,10 @@ func (r *reconciler) observeService(ctx context.Context, key types.NamespacedNam
 		return o, err
 	}
 	o.used, o.unused = used, r.unused.Measure(key.Namespace, !used)
+	if !used {
+		r.paused.forgetQuota(key.Namespace, false)
+		r.paused.forgetQuota(key.Namespace, true)
+	}
 	if o.root != nil {
 		o.want, o.refusal = wantedService(o.root, r.Member)
 	}
@@ -120,15 +117,18 @@ func (r *reconciler) observeService(ctx context.Context, key types.NamespacedNam
 	if o.leaf, _, err = index.FindStamped[corev1.Service](ctx, leaves, r.HostID, key); err != nil {
 		return o, err
 	}
-	o.serviceNameTaken = r.isNameTaken(takenName{false, key})
+	nameTaken, _ := r.paused.remaining(pausedName{false, key})
+	o.serviceNameTaken = nameTaken > 0
+	o.serviceQuota.rest, o.serviceQuota.rejection = r.paused.remaining(allIn(key.Namespace, false))
+	o.sliceQuota.rest, o.sliceQuota.rejection = r.paused.remaining(allIn(key.Namespace, true))
 	return o, r.observeEndpointSlices(ctx, leaves, &o)
 }
 
 // observeEndpointSlices observes the leaf EndpointSlices of a Service, and what they should be.
 func (r *reconciler) observeEndpointSlices(ctx context.Context, leaves client.Reader, o *observed) error {
-	found, err := slicesOfService(ctx, leaves, o.key)
+	found, err := index.SlicesOfService(ctx, leaves, o.key)
 	if err != nil {
-		return fmt.Errorf("list the EndpointSlices of Service %s in the member: %w", o.key, err)
+		return fmt.Errorf("look in the member: %w", err)
 	}
 	for i := range found {
 		if _, ours := mirror.LeafOriginFromHost(r.HostID, &found[i]); ours {
@@ -138,14 +138,17 @@ func (r *reconciler) observeEndpointSlices(ctx context.Context, leaves client.Re
 	if len(r.Reachable) == 0 || o.want == nil {
 		return nil
 	}
-	if found, err = slicesOfService(ctx, r.Host, o.key); err != nil {
-		return fmt.Errorf("list the EndpointSlices of Service %s in the host: %w", o.key, err)
+	if found, err = index.SlicesOfService(ctx, r.Host, o.key); err != nil {
+		return fmt.Errorf("look in the host: %w", err)
 	}
 	slices.SortFunc(found, func(a, b discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
 	for i := range found {
 		want := mirror.TranslateEndpointSlice(&found[i], r.Member)
-		if want == nil || found[i].DeletionTimestamp != nil || r.isNameTaken(takenName{true, client.ObjectKeyFromObject(want)}) {
+		if want == nil || found[i].DeletionTimestamp != nil {
 			continue
+		}
+		if rest, _ := r.paused.remaining(pausedName{true, client.ObjectKeyFromObject(want)}); rest > 0 {
+			continue // the member has a foreign one
 		}
 		if len(o.wantSlices) == maxServiceSlices {
 			o.slicesOmitted = true
@@ -154,13 +157,6 @@ func (r *reconciler) observeEndpointSlices(ctx context.Context, leaves client.Re
 		o.wantSlices = append(o.wantSlices, want)
 	}
 	return nil
-}
-
-// slicesOfService returns the EndpointSlices of a Service in a cluster.
-func slicesOfService(ctx context.Context, from client.Reader, service types.NamespacedName) ([]discoveryv1.EndpointSlice, error) {
-	var list discoveryv1.EndpointSliceList
-	err := from.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}, index.ReadOnly)
-	return list.Items, err //nolint:wrapcheck // the callers wrap it
 }
 
 // isNamespaceUsed reports whether the member has leaf Pods or claims of a namespace, or will have Pods. If the
@@ -192,24 +188,6 @@ func runsInMember(pod *corev1.Pod, nodeName string) bool {
 	return v1alpha1.IsNodeOfMember(pod.Spec.NodeName, nodeName) && pod.DeletionTimestamp == nil && !podstatus.IsPodFinished(pod)
 }
 
-// isNameTaken reports whether the member had a foreign object with a name a short while ago.
-func (r *reconciler) isNameTaken(name takenName) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	until, known := r.taken[name]
-	if known && !r.Clock.Now().Before(until) {
-		delete(r.taken, name)
-		return false
-	}
-	return known
-}
-
-func (r *reconciler) recordNameTaken(name takenName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.taken[name] = r.Clock.Now().Add(nameTakenInterval)
-}
-
 // takeStep performs a step. It returns when to reconcile the Service again, or 0 if an event will enqueue it.
 func (r *reconciler) takeStep(ctx context.Context, o observed, d decision) (time.Duration, error) {
 	switch d := d.(type) {
@@ -219,6 +197,9 @@ func (r *reconciler) takeStep(ctx context.Context, o observed, d decision) (time
 		return d.rest, nil
 	case waitForName:
 		return nameTakenInterval, nil
+	case waitForQuota:
+		r.reportQuota(o, d)
+		return d.rest, nil
 	case createLeaf:
 		return r.createLeaf(ctx, o, d.leaf)
 	case updateLeaf:
@@ -239,12 +220,22 @@ func (r *reconciler) takeStep(ctx context.Context, o observed, d decision) (time
 // createLeaf creates a Service or EndpointSlice. An existing object that is not in the cache is either a new leaf or
 // a foreign object.
 func (r *reconciler) createLeaf(ctx context.Context, o observed, leaf client.Object) (time.Duration, error) {
+	_, isSlice := leaf.(*discoveryv1.EndpointSlice)
 	err := r.MemberWriter.CreateStamped(ctx, actor, leaf)
-	if !apierrors.IsAlreadyExists(err) {
+	switch {
+	case apierrors.IsAlreadyExists(err):
+	case wording.QuotaExceeded(err):
+		wait := waitForQuota{leaf, quotaPause{r.paused.recordQuota(o.key.Namespace, isSlice, err), err}}
+		r.reportQuota(o, wait)
+		return wait.rest, nil
+	default:
+		if err == nil {
+			r.paused.forgetQuota(o.key.Namespace, isSlice)
+		}
 		return 0, r.reportRejection(o, "create", leaf, err)
 	}
-	there, isSlice := client.Object(&corev1.Service{}), false
-	if _, isSlice = leaf.(*discoveryv1.EndpointSlice); isSlice {
+	there := client.Object(&corev1.Service{})
+	if isSlice {
 		there = &discoveryv1.EndpointSlice{}
 	}
 	found, err := index.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(leaf), there)
@@ -254,7 +245,7 @@ func (r *reconciler) createLeaf(ctx context.Context, o observed, leaf client.Obj
 	if _, ours := mirror.LeafOriginFromHost(r.HostID, there); !found || ours {
 		return 0, nil // the event of a new leaf enqueues the request
 	}
-	r.recordNameTaken(takenName{isSlice, client.ObjectKeyFromObject(leaf)})
+	r.paused.recordNameTaken(pausedName{isSlice, client.ObjectKeyFromObject(leaf)})
 	r.emitNameTaken(o.root, isSlice, leaf.GetName())
 	return nameTakenInterval, nil
 }

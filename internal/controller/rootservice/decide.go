@@ -44,12 +44,20 @@ type observed struct {
 	// leaf is the leaf Service. serviceNameTaken means that the member had a foreign Service with its name.
 	leaf             *corev1.Service
 	serviceNameTaken bool
+	// serviceQuota and sliceQuota are what remains of the pauses after a quota's rejections in the namespace.
+	serviceQuota, sliceQuota quotaPause
 	// leafSlices are the leaf EndpointSlices, and wantSlices what they should be. slicesOmitted means that the host
 	// has more.
 	leafSlices, wantSlices []*discoveryv1.EndpointSlice
 	slicesOmitted          bool
 	// deletionSuspended means that deletions in the member are suspended.
 	deletionSuspended bool
+}
+
+// quotaPause is a pause, and the rejection by a quota of the member that caused it.
+type quotaPause struct {
+	rest      time.Duration
+	rejection error
 }
 
 // decision is the next step, one of the types below.
@@ -62,6 +70,12 @@ type (
 	waitForUse struct{ rest time.Duration }
 	// waitForName waits until a foreign object with the Service's name may be gone.
 	waitForName struct{}
+	// waitForQuota waits before Xylem tries again to create a Service or EndpointSlice. The Services of a namespace
+	// share the pause, so that one of them tries for all.
+	waitForQuota struct {
+		leaf client.Object
+		quotaPause
+	}
 	// createLeaf creates a Service or EndpointSlice.
 	createLeaf struct{ leaf client.Object }
 	// updateLeaf patches a Service or EndpointSlice.
@@ -78,6 +92,7 @@ type (
 func (doNothing) isDecision()      {}
 func (waitForUse) isDecision()     {}
 func (waitForName) isDecision()    {}
+func (waitForQuota) isDecision()   {}
 func (createLeaf) isDecision()     {}
 func (updateLeaf) isDecision()     {}
 func (replaceService) isDecision() {}
@@ -98,7 +113,7 @@ func decideServiceStep(o observed) decision {
 	case o.leaf == nil && o.serviceNameTaken:
 		return o.decideForeignService()
 	case o.leaf == nil:
-		return createLeaf{o.want}
+		return createUnlessPaused(o.want, o.serviceQuota)
 	case mirror.IsHeadlessService(o.leaf) != mirror.IsHeadlessService(o.want):
 		return replaceService{}
 	case !mirror.IsLeafServiceCurrent(o.leaf, o.want):
@@ -149,8 +164,15 @@ func (o observed) decideEndpointSlices() decision {
 	}
 	for _, want := range o.wantSlices {
 		if wanted[want.Name] != nil {
-			return createLeaf{want}
+			return createUnlessPaused(want, o.sliceQuota)
 		}
 	}
 	return doNothing{}
+}
+
+func createUnlessPaused(leaf client.Object, quota quotaPause) decision {
+	if quota.rest > 0 {
+		return waitForQuota{leaf, quota}
+	}
+	return createLeaf{leaf}
 }

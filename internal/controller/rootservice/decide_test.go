@@ -49,6 +49,8 @@ func described(d decision) string {
 	switch d := d.(type) {
 	case createLeaf:
 		object = d.leaf
+	case waitForQuota:
+		object = d.leaf
 	case updateLeaf:
 		object = d.after
 	case deleteLeaf:
@@ -67,10 +69,15 @@ func TestDecideServiceStep(t *testing.T) {
 		change func(*observed)
 		want   string
 	}{
-		"it is created":                    {func(o *observed) { o.leaf = nil }, "createLeaf db"},
-		"it is current":                    {func(*observed) {}, "doNothing"},
-		"the member does not allow it":     {func(o *observed) { o.leaf, o.served = nil, false }, "doNothing"},
-		"the member has a foreign Service": {func(o *observed) { o.leaf, o.serviceNameTaken = nil, true }, "waitForName"},
+		"it is created":                                   {func(o *observed) { o.leaf = nil }, "createLeaf db"},
+		"it is current":                                   {func(*observed) {}, "doNothing"},
+		"the member does not allow it":                    {func(o *observed) { o.leaf, o.served = nil, false }, "doNothing"},
+		"the member has a foreign Service":                {func(o *observed) { o.leaf, o.serviceNameTaken = nil, true }, "waitForName"},
+		"a quota has rejected another Service":            {func(o *observed) { o.leaf, o.serviceQuota.rest = nil, time.Second }, "waitForQuota db"},
+		"a quota has rejected another one, and it exists": {func(o *observed) { o.serviceQuota.rest = time.Second }, "doNothing"},
+		"a quota has rejected another EndpointSlice": {func(o *observed) {
+			o.sliceQuota.rest, o.wantSlices = time.Second, []*discoveryv1.EndpointSlice{sliceNamed("db-1", "10.8.0.1")}
+		}, "waitForQuota db-1"},
 		"the foreign Service uses our EndpointSlice": {func(o *observed) {
 			o.leaf, o.serviceNameTaken, o.leafSlices = nil, true, []*discoveryv1.EndpointSlice{sliceNamed("db-1", "10.8.0.1")}
 		}, "deleteLeaf db-1"},

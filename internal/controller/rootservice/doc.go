@@ -8,7 +8,7 @@
 // rule does not depend on whether the Service selects one of these Pods: any of them may be its client. Claims
 // count, so that a StatefulSet that is scaled to zero keeps its address, and an unused namespace keeps its Services
 // for a while (minUnusedTime), so that a rollout does not change a ClusterIP. When a registration is deleted, only
-// leaf Pods count, and the deregistration waits until the Services are gone.
+// leaf Pods count, and the deregistration waits until the Services and EndpointSlices are gone.
 //
 // Everything that would reach beyond the member is left out (mirror.ServiceFieldTable): node ports, load balancers,
 // external IPs, and Services of type ExternalName. A leaf Service has no labels and annotations but its stamp. A
@@ -19,6 +19,10 @@
 // leaf EndpointSlice with the endpoints that are not in this member and that are in these ranges. The member's own
 // controllers leave these alone, because a label names Xylem as their manager, and its proxies and its DNS merge all
 // slices of a Service. Xylem watches the host's EndpointSlices only if a registration has such ranges.
+//
+// A quota in the member may reject Services. Then, all Services of the namespace share one retry, whose interval doubles from
+// --recheck-interval up to nameTakenInterval. There is no other limit on their number: the host's quota for Services, and
+// the member's, are the limits.
 //
 // Xylem never changes a Service that it did not create, and reports it on the Service in the host. It deletes a
 // leaf Service only after live reads have confirmed the cause, because its address would change.

@@ -35,6 +35,7 @@ const (
 	notCreated
 	noEndpoints
 	slicesOmitted
+	quotaExceeded
 )
 
 // reportUnreachable reports which clients of a Service do not reach its endpoints. It returns when the next report
@@ -103,12 +104,12 @@ func (r *reconciler) reportMissingEndpoints(ctx context.Context, o observed) (ti
 	if since := r.withoutEndpoints.Measure(o.key, true); since < missingEndpointsDelay {
 		return missingEndpointsDelay - since, nil
 	}
-	elsewhere, err := slicesOfService(ctx, r.HostLive, o.key) // one read for each interval of the event
-	if err != nil {
+	var elsewhere discoveryv1.EndpointSliceList // read once in each interval of the event
+	if err := r.HostLive.List(ctx, &elsewhere, client.InNamespace(o.key.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: o.key.Name}); err != nil {
 		return 0, fmt.Errorf("list the EndpointSlices of Service %s in the host: %w", o.key, err)
 	}
 	_, again := r.news.EventDue(state, nil)
-	if hasEndpointElsewhere(elsewhere, r.Member) {
+	if hasEndpointElsewhere(elsewhere.Items, r.Member) {
 		r.emitMissingEndpoints(o.root)
 	}
 	return again, nil
@@ -181,6 +182,14 @@ func (r *reconciler) emitNameTaken(service *corev1.Service, isSlice bool, name s
 	r.Recorder.Eventf(service, nil, corev1.EventTypeWarning, v1alpha1.ReasonNameTaken, "Reflect",
 		"member %q has a %s %q in namespace %q that Xylem did not create, so Xylem does not change it, and Pods there use it. Ask the member's admin to delete it, or rename the Service, or keep it out of members with annotation %s=false",
 		r.Registration, kind, name, service.Namespace, v1alpha1.AnnotationReflect)
+}
+
+// reportQuota reports on the Service that a quota in the member rejects it or its EndpointSlice, or has rejected another one
+// a short while ago.
+func (r *reconciler) reportQuota(o observed, d waitForQuota) {
+	if due, _ := r.news.EventDue(topic{o.root.UID, quotaExceeded}, nil); due {
+		_ = r.reportRejection(o, "create", d.leaf, d.rejection)
+	}
 }
 
 // reportRejection reports on the Service why the member's API server rejects a write. It returns the error for a

@@ -41,7 +41,7 @@ func (r *reconciler) serviceSources() []source.Source {
 func (r *reconciler) endpointSources() []source.Source {
 	sources := []source.Source{r.LeafServiceSource(&discoveryv1.EndpointSlice{}, sliceToService)}
 	if len(r.Reachable) > 0 {
-		sources = append(sources, r.Router.OnDemandSource(r.RouteOwner(), &discoveryv1.EndpointSlice{}, r.rootSliceToService))
+		sources = append(sources, r.Router.OnDemandSource(r.RouteOwner(), &discoveryv1.EndpointSlice{}, index.SetupSliceIndex, r.rootSliceToService))
 	}
 	return sources
 }
@@ -138,15 +138,26 @@ func (r *reconciler) servicesOf(ctx context.Context, namespace string, concerned
 	err = r.Host.List(ctx, &services, client.InNamespace(namespace), index.ReadOnly)
 	r.unused.Measure(namespace, !used)
 	return route.RequestsFor(ctx, services.Items, err, func(service *corev1.Service) bool {
+		if concerned(service) {
+			return true
+		}
+		if used && !r.lacksLeaf(ctx, client.ObjectKeyFromObject(service)) {
+			return false
+		}
 		want, _ := wantedService(service, r.Member)
-		return concerned(service) || want != nil && (!used || r.lacksLeaf(ctx, client.ObjectKeyFromObject(service)))
+		return want != nil
 	})
 }
 
 func (r *reconciler) lacksLeaf(ctx context.Context, key types.NamespacedName) bool {
 	leaves := r.LeafServiceCache()
-	if leaves == nil || r.isNameTaken(takenName{false, key}) {
+	if leaves == nil {
 		return false
+	}
+	for _, name := range []pausedName{{false, key}, allIn(key.Namespace, false)} {
+		if rest, _ := r.paused.remaining(name); rest > 0 {
+			return false // the Service is reconciled at the end of the pause
+		}
 	}
 	leaf, err := index.FindObject[corev1.Service](ctx, leaves, key)
 	return err == nil && leaf == nil

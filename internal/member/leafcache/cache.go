@@ -162,6 +162,9 @@ func NewServiceCache(ctx context.Context, c *member.Connection, held *CacheBudge
 	if err != nil {
 		return nil, fmt.Errorf("create the cache of the member's Services: %w", err)
 	}
+	if err := index.SetupSliceIndex(ctx, built); err != nil {
+		return nil, err
+	}
 	return built, createInformers(ctx, built, &corev1.Service{}, &discoveryv1.EndpointSlice{})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/test/fault/oracle"
 	"github.com/xylem-io/xylem/test/fault/proxy"
 )
@@ -153,6 +154,8 @@ func keyOf(r proxy.Request, namespace string) (string, bool) {
 		return "", false
 	case r.Resource == "namespaces":
 		name = "leaf"
+	case r.Resource == "secrets" && isTokenSecret(name):
+		name = "token"
 	case r.Resource == "configmaps", r.Resource == "secrets":
 		name, _, _ = strings.Cut(name, copies) // the digest contains the namespace's UID
 	case r.Resource == "persistentvolumes":
@@ -167,4 +170,10 @@ func keyOf(r proxy.Request, namespace string) (string, bool) {
 		resource += "." + r.Subresource
 	}
 	return strings.Join([]string{r.Cluster, r.Verb, resource, name}, "/"), true
+}
+
+// isTokenSecret reports whether a Secret's name is that of a Pod's tokens, which contains the Pod's UID.
+func isTokenSecret(name string) bool {
+	_, is := mirror.PodOfTokenSecret(name)
+	return is
 }

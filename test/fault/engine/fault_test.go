@@ -74,8 +74,9 @@ func TestKeyOf(t *testing.T) {
 			proxy.Request{Cluster: "host", Verb: "patch", Resource: "clusterregistrations", Subresource: "status", Name: "cluster39"},
 			"host/patch/clusterregistrations.status/cluster39",
 		},
-		"a Lease":  {proxy.Request{Cluster: "host", Verb: "patch", Resource: "leases", Namespace: "xylem-system", Name: "l"}, ""},
-		"an Event": {proxy.Request{Cluster: "host", Verb: "create", Resource: "events", Namespace: namespace, Name: "e"}, ""},
+		"a Lease":              {proxy.Request{Cluster: "host", Verb: "patch", Resource: "leases", Namespace: "xylem-system", Name: "l"}, ""},
+		"a Secret with tokens": {proxy.Request{Cluster: "cluster38", Verb: "create", Resource: "secrets", Namespace: namespace, Name: "0-1.xylem-token"}, "cluster38/create/secrets/token"},
+		"an Event":             {proxy.Request{Cluster: "host", Verb: "create", Resource: "events", Namespace: namespace, Name: "e"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, counts := keyOf(tt.request, namespace)

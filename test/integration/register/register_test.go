@@ -218,6 +218,16 @@ func badInputs() {
 			more:       func(SpecContext) []string { return []string{"--api-server", "https://api.example/clusters/a"} },
 			says:       []string{"without a path"},
 		}),
+		Entry("ranges that are not CIDRs", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more:       func(SpecContext) []string { return []string{"--reachable", "10.8.0.1"} },
+			says:       []string{"--reachable=10.8.0.1 is malformed", "use CIDRs"},
+		}),
+		Entry("a PriorityClass of the member's system", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more:       func(SpecContext) []string { return []string{"--priority-class", "gold=system-node-critical"} },
+			says:       []string{"--priority-class=gold=system-node-critical is not allowed"},
+		}),
 		Entry("invalid namespace labels", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"--namespaces", "example.com/team"} },
@@ -524,10 +534,14 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(And(ContainSubstring("impersonate:arbitrary-node"), ContainSubstring("- "+node+"\n"), ContainSubstring("url: "+server)))
 
-		_, _, err = plugin(ctx, "register", name, "--member-kubeconfig", admin(two), "--api-server", server)
+		_, _, err = plugin(ctx, "register", name, "--member-kubeconfig", admin(two), "--api-server", server,
+			"--reachable", "10.8.0.0/16,fd00::/64", "--priority-class", "production=database", "--priority-class", "batch=low")
 		Expect(err).NotTo(HaveOccurred())
 		cr := registration(ctx, name)
 		Expect(cr.Spec.APIServer).To(HaveField("URL", server))
+		reachable, priorities := []string{"10.8.0.0/16", "fd00::/64"}, []v1alpha1.ClassMapping{{Host: "production", Member: "database"}, {Host: "batch", Member: "low"}}
+		Expect(cr.Spec.Services.Reachable).To(Equal(reachable))
+		Expect(cr.Spec.Pods.PriorityClasses).To(Equal(priorities))
 		var role rbacv1.ClusterRole
 		var binding rbacv1.ClusterRoleBinding
 		key := client.ObjectKey{Name: "xylem-node-" + name}
@@ -542,7 +556,10 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(x.Host.API.Update(ctx, &role)).To(Succeed())
 		_, _, err = plugin(ctx, "register", name, "--member-kubeconfig", admin(two), "--api-server", "", "--node-identity")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(registration(ctx, name).Spec.APIServer).To(BeNil())
+		cr = registration(ctx, name)
+		Expect(cr.Spec.APIServer).To(BeNil())
+		Expect(cr.Spec.Services.Reachable).To(Equal(reachable), "without the flag, the value stays")
+		Expect(cr.Spec.Pods.PriorityClasses).To(Equal(priorities), "without the flag, the value stays")
 		Expect(x.Host.API.Get(ctx, key, &role)).To(Succeed())
 		Expect(role.Rules[1:]).To(ConsistOf(HaveField("Resources", ConsistOf("secrets"))), "only what --node-identity needs")
 

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,12 +91,15 @@ var _ = Describe("A member that is registered and deregistered", suite.Slow, Ord
 
 	// web creates a Deployment with a claim in the member, regardless of the registration's name,
 	// and returns the name of the claim's volume.
-	web := func(ctx context.Context, s *story) string {
+	web := func(ctx context.Context, s *story, change ...func(*corev1.PodSpec)) string {
 		GinkgoHelper()
 		s.claim(ctx, "data")
 		labels := map[string]string{"app": "web"}
 		spec := s.newPod("any", using("data")).Spec
 		spec.NodeSelector = map[string]string{v1alpha1.LabelClusterID: id}
+		for _, f := range change {
+			f(&spec)
+		}
 		Expect(x.Host.API.Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},
 			Spec: appsv1.DeploymentSpec{
@@ -213,7 +217,10 @@ var _ = Describe("A member that is registered and deregistered", suite.Slow, Ord
 	It("is deregistered with policy Retain, and adopted under another name (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.service(ctx, "web")
-		volume := web(ctx, s)
+		inHost(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}})
+		volume := web(ctx, s, func(pod *corev1.PodSpec) {
+			pod.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+		})
 		until[corev1.Service](ctx, s, member, "web", Not(BeNil()))
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
 
@@ -265,9 +272,13 @@ var _ = Describe("A member that is registered and deregistered", suite.Slow, Ord
 			g.Expect(pods.Items).To(ContainElement(HaveField("Status.Reason", v1alpha1.ReasonMemberLeaving)))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("deleting the PodDisruptionBudget, after which the deregistration is completed")
-		Expect(x.Host.API.Delete(ctx, budget)).To(Succeed())
+		By("lowering the PodDisruptionBudget: the deregistration waits until its leaf, which a finalizer keeps, is gone")
+		leafBudget := until[policyv1.PodDisruptionBudget](ctx, s, member, "web", Not(BeNil()))
+		patch(ctx, member, leafBudget, `{"metadata":{"finalizers":["example.com/keep"]}}`)
+		patch(ctx, x.Host, budget, `{"spec":{"minAvailable":0}}`)
 		s.noted(ctx, "Pod", pod, v1alpha1.ReasonEvicted, third)
+		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeregistering, "PodDisruptionBudget "+s.namespace+"/web", "finalizers"))
+		patch(ctx, member, leafBudget, `{"metadata":{"finalizers":null}}`)
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
 		gone[corev1.Node](ctx, s, x.Host, "kosmos-"+third)
 		Expect(x.Host.API.Delete(ctx, stubborn)).To(Succeed())
@@ -282,7 +293,10 @@ var _ = Describe("A member that is registered and deregistered", suite.Slow, Ord
 		var leaves corev1.PodList
 		Expect(member.API.List(ctx, &leaves, client.InNamespace(s.namespace))).To(Succeed())
 		Expect(leaves.Items).To(BeEmpty())
-		gone[corev1.Service](ctx, s, member, "web")
+		for _, kind := range []client.ObjectList{&corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
+			Expect(member.API.List(ctx, kind, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelHost: idOf(ctx, x.Host)})).To(Succeed())
+			Expect(kind).To(HaveField("Items", BeEmpty()), "%T", kind)
+		}
 
 		By("registering the member under another name: Xylem adopts the existing objects")
 		Expect(x.Register(ctx, renamed, third)).To(Succeed())

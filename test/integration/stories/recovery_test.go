@@ -500,6 +500,9 @@ func (s *story) exhausted(ctx context.Context, m *harness.Cluster, of corev1.Res
 		},
 		corev1.ResourcePersistentVolumeClaims: func() client.Object { return s.newClaim("probe") },
 		corev1.ResourcePods:                   func() client.Object { return s.newPod("probe") },
+		corev1.ResourceServices: func() client.Object {
+			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+		},
 	}[of]
 	Eventually(ctx, func(ctx context.Context) error { return m.API.Create(ctx, object(), client.DryRunAll) }).
 		Should(MatchError(ContainSubstring("exceeded quota: " + quota.Name)))

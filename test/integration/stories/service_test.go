@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
@@ -122,6 +123,36 @@ var _ = Describe("A Service of a namespace with Pods in a member", func() {
 		s.pod(ctx, "app", boundTo(nodeOne), ofApp("db", "db-0"))
 		s.noted(ctx, "Service", "db", v1alpha1.ReasonNameTaken, one, "Ask the member's admin to delete it")
 		until[corev1.Service](ctx, s, member, "db", And(HaveField("UID", theirs.UID), HaveField("Labels", BeEmpty()), HaveField("Spec.Selector", BeEmpty())))
+	}, SpecTimeout(storyTime))
+
+	It("reports that the member's quota rejects it, and shares the retries with the namespace's other Services", func(ctx SpecContext) {
+		const services = 24
+		s := begin(ctx)
+		member := x.Member(one)
+		s.strange(ctx, member, handedOver(ctx))
+		quota := s.exhausted(ctx, member, corev1.ResourceServices)
+		mark, err := member.Audit().Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for i := range services {
+			s.service(ctx, fmt.Sprintf("db-%d", i))
+		}
+		s.pod(ctx, "app", boundTo(nodeOne))
+		for i := range services {
+			s.noted(ctx, "Service", fmt.Sprintf("db-%d", i), v1alpha1.ReasonRefusedByMember, one, "exceeded quota: "+quota.Name)
+		}
+		since, err := member.Audit().Since(ctx, mark)
+		Expect(err).NotTo(HaveOccurred())
+		tries := since.By(harness.MemberUser).Writes().Where(func(r controlplane.Request) bool {
+			return r.Namespace == s.namespace && r.Resource == "services"
+		})
+		Expect(len(tries)).To(And(BeNumerically(">", 0), BeNumerically("<", services)), "\n%s", tries)
+		AddReportEntry(fmt.Sprintf("%d requests for %d rejected Services", len(tries), services))
+
+		By("raising the quota")
+		patch(ctx, member, quota, fmt.Sprintf(`{"spec":{"hard":{"services":"%d"}}}`, services))
+		for i := range services {
+			until[corev1.Service](ctx, s, member, fmt.Sprintf("db-%d", i), Not(BeNil()))
+		}
 	}, SpecTimeout(storyTime))
 
 	It("has the endpoints of other clusters that the member's Pods can reach, and no special ones", func(ctx SpecContext) {

@@ -8,8 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -162,6 +164,25 @@ var _ = Describe("kubectl xylem why", func() {
 		s.claim(ctx, "data")
 		s.pod(ctx, "gated", using("data"), func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
 		s.why(ctx, "Pod", "gated", corev1.PodReasonSchedulingGated, "schedulingGates")
+	}, SpecTimeout(storyTime))
+
+	It("reports why a Service has no endpoints in a member, and why a PodDisruptionBudget blocks evictions", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.service(ctx, "db")
+		s.pod(ctx, "db-0", boundTo(nodeTwo), ofApp("db", "db-0"))
+		s.pod(ctx, "client", boundTo(nodeOne))
+		s.running(ctx, "client")
+		s.running(ctx, "db-0")
+		s.why(ctx, "service", "db", v1alpha1.ReasonEndpointsInMember, `has no endpoints in member "`+one, "spec.services.reachable")
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "db"}}
+		budget.Spec = policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}
+		inHost(ctx, budget)
+		s.why(ctx, "pdb", "db", policyv1.InsufficientPodsReason, "requires 1 healthy Pod, and has 1", "Add replicas")
+		patch(ctx, x.Host, budget, `{"spec":{"minAvailable":0}}`)
+		Eventually(func(g Gomega) {
+			d, code := s.diagnosed(ctx, g, "pdb", "db")
+			g.Expect(code).To(BeZero(), d.Summary)
+		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(storyTime))
 
 	It("reports first that a member is away, for a Pod that ran in it and for the Pod's claim", suite.Slow, func(ctx SpecContext) {
