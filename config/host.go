@@ -53,9 +53,9 @@ func HostPolicies() ([]*unstructured.Unstructured, error) {
 // that config/base adds.
 func HostRoles() ([]*unstructured.Unstructured, error) { return readHost(hostRoles...) }
 
-// NodeIdentity returns the ClusterRole, and its binding, with which the manager acts in the host as the virtual node of one
+// NodeIdentity returns the ClusterRole, and its binding, with which the manager acts in the host as the virtual nodes of one
 // registration. The manager's ServiceAccount is account in namespace.
-func NodeIdentity(registration, node, namespace, account string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
+func NodeIdentity(registration string, nodes []string, namespace, account string) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
 	all, err := readHost(hostIdentity)
 	if err != nil {
 		return nil, nil, err
@@ -68,7 +68,7 @@ func NodeIdentity(registration, node, namespace, account string) (*rbacv1.Cluste
 		}
 	}
 	role.Name = "xylem-node-" + registration
-	role.Rules[0].ResourceNames = []string{node}
+	role.Rules[0].ResourceNames = nodes
 	binding.Name, binding.RoleRef.Name = role.Name, role.Name
 	binding.Subjects[0].Namespace, binding.Subjects[0].Name = namespace, account
 	return &role, &binding, nil

@@ -270,7 +270,6 @@ type NodeGroup struct {
 	// rule to these nodes.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="a selector must not be empty: omit spec.nodes for one virtual node that represents the whole member"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="In and NotIn require values, and Exists and DoesNotExist must have none"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// forEach creates one group for each value of a label, or for each node.
 	// +optional
@@ -467,6 +466,9 @@ type ClusterRegistrationStatus struct {
 	// nodeName is the name of the virtual node.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
+	// nodes is the number of virtual nodes, if spec.nodes is set.
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
 	// tokenExpires is the time at which the manager's service account token for the member expires. It
 	// is not set for other credentials.
 	// +optional

@@ -31,7 +31,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
-	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/wording"
@@ -87,8 +86,8 @@ type remainingObjects struct {
 	copiedVolumes []corev1.PersistentVolume
 	// snapshots are the contents in the host whose snapshot is, or may be, in the member.
 	snapshots []snapshotv1.VolumeSnapshotContent
-	// nodeExists reports whether the virtual node still exists.
-	nodeExists bool
+	// nodes are the names of the virtual nodes that still exist.
+	nodes []string
 }
 
 // deregistrationStep is the next step of a deregistration.
@@ -131,7 +130,7 @@ func (l *remainingObjects) nextStep() deregistrationStep {
 		return stepWaitForPlacements
 	case slices.ContainsFunc(l.volumes, hasLeafFinalizer), slices.ContainsFunc(l.snapshots, isSnapshotUnreleased), len(l.copiedVolumes) > 0:
 		return stepReleaseVolumes
-	case l.nodeExists:
+	case len(l.nodes) > 0:
 		return stepWaitForNode
 	}
 	return stepFinish
@@ -358,7 +357,7 @@ func (r *Deregisterer) executeStep(ctx context.Context, cr *v1alpha1.ClusterRegi
 		}
 		return r.releaseVolumes(ctx, cr, l.volumes, l.forced)
 	case stepWaitForNode:
-		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting until node %q is deleted", cr.NodeName()))
+		return r.ReportNotReady(ctx, cr, v1alpha1.ReasonDeregistering, l.describeNodes())
 	case stepFinish:
 	}
 	if err := r.reportClusterGone(ctx, cr, l.boundClaims); err != nil {
@@ -392,7 +391,7 @@ func (r *Deregisterer) observeRemaining(ctx context.Context, cr *v1alpha1.Cluste
 	l.destructionSuspended = l.connected && !state.DestructionAllowed
 	_, l.linkEnded = r.EndedLinks.Load(cr.UID)
 	l.connectionPending = !l.linkEnded && !l.connected && !state.HasFailedRepeatedly()
-	if err := r.observeNodeAndPods(ctx, cr, l); err != nil {
+	if err := r.observeNodesAndPods(ctx, cr, l); err != nil {
 		return nil, err
 	}
 	if shared, err := r.isClusterShared(ctx, cr); err != nil || shared {
@@ -438,22 +437,35 @@ func (r *Deregisterer) observeStorage(ctx context.Context, cr *v1alpha1.ClusterR
 	return err
 }
 
-// observeNodeAndPods reads the Node and its Pods.
-func (r *Deregisterer) observeNodeAndPods(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *remainingObjects) error {
-	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(cr.NodeName()))
+// observeNodesAndPods reads the member's Nodes and their Pods.
+func (r *Deregisterer) observeNodesAndPods(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *remainingObjects) error {
+	list, err := index.AllNodesOfMember(ctx, r.Client, cr)
 	if err != nil {
 		return err
 	}
-	l.nodeExists = node != nil && nodes.RepresentsCluster(node, cr.Status.ClusterID)
-	if l.nodeExists || node == nil { // Pods outlive a deleted Node
-		pods, err := index.PodsOnNode(ctx, r.Client, cr.NodeName())
+	l.nodes = nil
+	for i := range list {
+		l.nodes = append(l.nodes, list[i].Name)
+	}
+	pods, err := index.PodsOfMember(ctx, r.Client, cr.NodeName())
+	if err != nil {
+		return err
+	}
+	foreign := map[string]bool{}
+	for i := range pods {
+		name := pods[i].Spec.NodeName
+		if _, known := foreign[name]; known || slices.Contains(l.nodes, name) {
+			continue
+		}
+		node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(name))
 		if err != nil {
 			return err
 		}
-		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
-			return podspec.IsDaemonSetPod(&pod) || (podstatus.OnlyFinalizersRemain(&pod) || !podstatus.HadLeafPod(&pod)) && (l.connected || l.linkEnded || l.isForcedAndUnreachable())
-		})
+		foreign[name] = node != nil // Pods outlive a deleted Node
 	}
+	l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
+		return foreign[pod.Spec.NodeName] || podspec.IsDaemonSetPod(&pod) || (podstatus.OnlyFinalizersRemain(&pod) || !podstatus.HadLeafPod(&pod)) && (l.connected || l.linkEnded || l.isForcedAndUnreachable())
+	})
 	if l.connected && len(l.pods) == 0 {
 		if l.leafPods, err = r.Fleet.ListLeafPods(ctx, cr.Name); err != nil {
 			return fmt.Errorf("list the Pods that still run in member %s: %w", cr.Name, err)
@@ -463,6 +475,14 @@ func (r *Deregisterer) observeNodeAndPods(ctx context.Context, cr *v1alpha1.Clus
 		}
 	}
 	return nil
+}
+
+// describeNodes names the virtual nodes that are not deleted yet.
+func (l *remainingObjects) describeNodes() string {
+	if len(l.nodes) == 1 {
+		return fmt.Sprintf("waiting until node %q is deleted", l.nodes[0])
+	}
+	return fmt.Sprintf("waiting until %d nodes are deleted (%s)", len(l.nodes), wording.FirstNames(l.nodes, wording.NamesListed, ", "))
 }
 
 // isForcedAndUnreachable reports whether the member is unreachable and an admin forces the deregistration.
@@ -567,7 +587,7 @@ func (r *Deregisterer) withdrawClaims(ctx context.Context, cr *v1alpha1.ClusterR
 // withdraw the claim itself, without its placement. The scheduler may have chosen another member already.
 func withdrawnClaim(claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistration, connected bool) *corev1.PersistentVolumeClaim {
 	after := claim.DeepCopy()
-	if after.Annotations[route.AnnSelectedNode] == cr.NodeName() {
+	if cr.HasNode(after.Annotations[route.AnnSelectedNode]) {
 		delete(after.Annotations, route.AnnSelectedNode)
 	}
 	if !connected {

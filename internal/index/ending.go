@@ -42,7 +42,7 @@ func EndingSince(obj client.Object) *metav1.Time {
 }
 
 // EndingHostObjects returns the host objects that are ending: the claims, volumes and promises of a cluster,
-// and the Pods on its node.
+// and the Pods on its nodes.
 func EndingHostObjects(ctx context.Context, r client.Reader, clusterID, node string) (EndingObjects, error) {
 	return listEndingObjects(ctx, r, clusterID, node)
 }
@@ -81,11 +81,14 @@ func endingIndexFields(where func(client.Object) string) []indexField {
 	}
 }
 
-// concernedMember returns the member that a host object concerns: a Pod's node, or the cluster of a claim, a
+// concernedMember returns the member that a host object concerns: its node for a Pod, or the cluster of a claim, a
 // volume, or a promise without a disk.
 func concernedMember(obj client.Object) string {
 	switch obj := obj.(type) {
 	case *corev1.Pod:
+		if member, found := v1alpha1.MemberNodeOf(obj.Spec.NodeName); found {
+			return member
+		}
 		return obj.Spec.NodeName
 	case *corev1.PersistentVolumeClaim:
 		return obj.Annotations[v1alpha1.AnnotationPlacedIn]

@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
+	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -34,6 +35,7 @@ const (
 	unfilledClaimsBySource = "xylem.waiting-claims-by-source"
 
 	registrationsByCluster = "xylem.registrations-by-cluster"
+	nodesByRegistration    = "xylem.nodes-by-registration"
 
 	// anyClass indexes the waiting claims of all classes. It is not a valid class name, so no class
 	// has the same key.
@@ -47,7 +49,7 @@ func SetupHostIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return addIndexFields(ctx, indexer, append(endingIndexFields(concernedMember), []indexField{
 		{&corev1.Pod{}, podsByClaim, indexByKeys(podspec.ClaimNamesOfPod)},
 		{&corev1.Pod{}, podsByReference, indexByKeys(referenceKeys)},
-		{&corev1.Pod{}, podsByNode, indexByKey(func(pod *corev1.Pod) string { return pod.Spec.NodeName })},
+		{&corev1.Pod{}, podsByNode, indexByKeys(podNodeKeys)},
 		{&corev1.PersistentVolumeClaim{}, claimsByCluster, indexByKey(func(claim *corev1.PersistentVolumeClaim) string {
 			return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 		})},
@@ -88,7 +90,22 @@ func SetupHostIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.ClusterRegistration{}, registrationsByCluster, indexByKey(func(registration *v1alpha1.ClusterRegistration) string {
 			return registration.Status.ClusterID
 		})},
+		{&corev1.Node{}, nodesByRegistration, indexByKey(func(node *corev1.Node) string {
+			if !nodes.IsVirtual(node) {
+				return ""
+			}
+			return node.Labels[v1alpha1.LabelCluster]
+		})},
 	}...))
+}
+
+// VirtualNodesOf returns the Nodes that represent the member of a registration, or groups of its nodes.
+func VirtualNodesOf(ctx context.Context, r client.Reader, registration string) ([]corev1.Node, error) {
+	var list corev1.NodeList
+	if err := r.List(ctx, &list, indexSelector{nodesByRegistration, registration, ""}); err != nil {
+		return nil, fmt.Errorf("list the virtual nodes of registration %s: %w", registration, err)
+	}
+	return list.Items, nil
 }
 
 // RegistrationsOfCluster returns the registrations that recorded a cluster. This is one registration, or
@@ -150,6 +167,30 @@ func PodsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedNam
 // PodsOfReference returns the host's Pods that refer to a ConfigMap or Secret.
 func PodsOfReference(ctx context.Context, r client.Reader, kind string, key types.NamespacedName) ([]corev1.Pod, error) {
 	return listPods(ctx, r, indexSelector{podsByReference, kind + "/" + key.Name, key.Namespace})
+}
+
+// groupNodes precedes a member's node name in the key of the Pods that are bound to the nodes of its groups.
+const groupNodes = "*."
+
+// podNodeKeys returns the name of a Pod's node and, for the node of a group, the key of its member.
+func podNodeKeys(pod *corev1.Pod) []string {
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	if member, found := v1alpha1.MemberNodeOf(pod.Spec.NodeName); found {
+		return []string{pod.Spec.NodeName, groupNodes + member}
+	}
+	return []string{pod.Spec.NodeName}
+}
+
+// PodsOfMember returns the host's Pods that are bound to the node of a member, or to the nodes of its groups.
+func PodsOfMember(ctx context.Context, r client.Reader, memberNode string) ([]corev1.Pod, error) {
+	pods, err := PodsOnNode(ctx, r, memberNode)
+	if err != nil {
+		return nil, err
+	}
+	ofGroups, err := listPods(ctx, r, indexSelector{podsByNode, groupNodes + memberNode, ""})
+	return append(pods, ofGroups...), err
 }
 
 // PodsOnNode returns the host's Pods that are bound to a node.

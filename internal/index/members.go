@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -19,7 +21,8 @@ import (
 )
 
 // ListMembers returns the members of all registrations, including those that are Leaving and those
-// without a Node. namespace is the manager's namespace, which contains the CSIStorageCapacities.
+// without a Node. A member with spec.nodes is returned once for each of its virtual nodes. namespace is the manager's
+// namespace, which contains the CSIStorageCapacities.
 func ListMembers(ctx context.Context, r client.Reader, namespace string) ([]placement.Candidate, error) {
 	largest, err := LargestVolumeSizes(ctx, r, namespace)
 	if err != nil {
@@ -36,7 +39,7 @@ func ListMembers(ctx context.Context, r client.Reader, namespace string) ([]plac
 }
 
 // MembersWithNodes returns the members of all registrations that have a virtual node, without the capacity that they
-// offer.
+// offer. A member with spec.nodes is returned once for each of its virtual nodes.
 func MembersWithNodes(ctx context.Context, r client.Reader) ([]placement.Candidate, error) {
 	var members []placement.Candidate
 	for each, err := range eachRegistration(ctx, r) {
@@ -71,6 +74,8 @@ func (r registrationWithNode) candidate(largest map[string]map[string]resource.Q
 	}
 }
 
+// eachRegistration returns all registrations. It returns a registration with spec.nodes once for each of its virtual
+// nodes, ordered by name, or once without a Node if there is none.
 func eachRegistration(ctx context.Context, r client.Reader) iter.Seq2[registrationWithNode, error] {
 	return func(yield func(registrationWithNode, error) bool) {
 		var list v1alpha1.ClusterRegistrationList
@@ -78,8 +83,19 @@ func eachRegistration(ctx context.Context, r client.Reader) iter.Seq2[registrati
 			yield(registrationWithNode{}, fmt.Errorf("list registrations: %w", err))
 			return
 		}
+		var groups map[string][]*corev1.Node // by cluster ID
 		for i := range list.Items {
 			cr := &list.Items[i]
+			if len(cr.Spec.Nodes) > 0 {
+				var err error
+				if groups == nil {
+					groups, err = groupNodesByCluster(ctx, r)
+				}
+				if !yieldNodes(cr, groups[cr.Status.ClusterID], err, yield) {
+					return
+				}
+				continue
+			}
 			node, err := FindObject[corev1.Node](ctx, r, ClusterScopedKey(cr.NodeName()))
 			if nodes.NameTaken(node, cr.Status.ClusterID) {
 				node = nil
@@ -89,6 +105,56 @@ func eachRegistration(ctx context.Context, r client.Reader) iter.Seq2[registrati
 			}
 		}
 	}
+}
+
+// yieldNodes yields a registration with spec.nodes.
+func yieldNodes(cr *v1alpha1.ClusterRegistration, groups []*corev1.Node, err error, yield func(registrationWithNode, error) bool) bool {
+	found := false
+	for _, node := range groups {
+		if cr.HasNode(node.Name) {
+			if found = true; !yield(registrationWithNode{cr, node}, err) {
+				return false
+			}
+		}
+	}
+	return found || yield(registrationWithNode{cr, nil}, err)
+}
+
+// groupNodesByCluster returns the virtual nodes of groups, by the cluster IDs of their members, ordered by name.
+func groupNodesByCluster(ctx context.Context, r client.Reader) (map[string][]*corev1.Node, error) {
+	list, err := ListVirtualNodes(ctx, r)
+	groups := map[string][]*corev1.Node{}
+	slices.SortFunc(list, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for i := range list {
+		if cluster := list[i].Labels[v1alpha1.LabelClusterID]; cluster != "" && list[i].Labels[v1alpha1.LabelNodeGroup] != "" {
+			groups[cluster] = append(groups[cluster], &list[i])
+		}
+	}
+	return groups, err
+}
+
+// NodesOfMember returns the Nodes that represent a registration's member or the groups of its nodes. With spec.nodes, it
+// includes those that are no longer needed.
+func NodesOfMember(ctx context.Context, r client.Reader, cr *v1alpha1.ClusterRegistration) ([]corev1.Node, error) {
+	if len(cr.Spec.Nodes) == 0 {
+		node, err := FindObject[corev1.Node](ctx, r, ClusterScopedKey(cr.NodeName()))
+		if err != nil || node == nil || nodes.NameTaken(node, cr.Status.ClusterID) {
+			return nil, err
+		}
+		return []corev1.Node{*node}, nil
+	}
+	return AllNodesOfMember(ctx, r, cr)
+}
+
+// AllNodesOfMember returns the Nodes of NodesOfMember and, if spec.nodes was removed, those of the groups that it
+// described.
+func AllNodesOfMember(ctx context.Context, r client.Reader, cr *v1alpha1.ClusterRegistration) ([]corev1.Node, error) {
+	list, err := ListVirtualNodes(ctx, r)
+	list = slices.DeleteFunc(list, func(node corev1.Node) bool {
+		return !cr.HasNode(node.Name) || nodes.NameTaken(&node, cr.Status.ClusterID)
+	})
+	slices.SortFunc(list, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return list, err
 }
 
 // ConnectionOf returns the connection that a registration reports.

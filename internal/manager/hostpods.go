@@ -28,8 +28,8 @@ type hostPods struct {
 	listAgain func() // lists all Pods again
 
 	mu sync.Mutex
-	// virtualNodes contains the names of virtual nodes, and others contains the names of the nodes whose Pods
-	// were reduced.
+	// virtualNodes contains the names of virtual nodes, and the node names of members, in which the names of the
+	// virtual nodes of their groups end. others contains the names of the nodes whose Pods were reduced.
 	virtualNodes, otherNodes sets.Set[string]
 }
 
@@ -77,9 +77,16 @@ func (p *hostPods) transformRegistration(obj any) (any, error) {
 	registration.ManagedFields = nil
 	name := registration.NodeName()
 	p.mu.Lock()
-	p.virtualNodes.Insert(name)
-	missing := p.otherNodes.Has(name)
-	p.otherNodes.Delete(name)
+	missing := false
+	if !p.virtualNodes.Has(name) {
+		p.virtualNodes.Insert(name)
+		for other := range p.otherNodes {
+			if v1alpha1.IsNodeOfMember(other, name) {
+				p.otherNodes.Delete(other)
+				missing = true
+			}
+		}
+	}
 	p.mu.Unlock()
 	if missing {
 		p.listAgain()
@@ -106,6 +113,9 @@ func (p *hostPods) isVirtualNode(node string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.virtualNodes.Has(node) {
+		return true
+	}
+	if member, found := v1alpha1.MemberNodeOf(node); found && p.virtualNodes.Has(member) {
 		return true
 	}
 	if !p.otherNodes.Has(node) {

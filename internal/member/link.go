@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -142,10 +143,21 @@ type NodeSummary struct {
 	// Nodes is the number of all nodes. Ready is the number of ready nodes, including cordoned and
 	// tainted ones.
 	Nodes, Ready int
-	// Groups are the groups of spec.nodes that have nodes. GroupProblem describes rules that match no node, nodes
+	// GroupRules are the rules in spec.nodes by which the nodes are divided. Groups are the groups that have nodes,
+	// by name. GroupProblem describes rules that match no node, nodes
 	// that match none or several, and groups that exceed the limit; it is "" if there are none of these.
+	GroupRules   []v1alpha1.NodeGroup
 	Groups       []NodeGroup
 	GroupProblem string
+}
+
+// GroupNamed returns the group with a name, or nil.
+func (s *NodeSummary) GroupNamed(name string) *NodeGroup {
+	i := slices.IndexFunc(s.Groups, func(g NodeGroup) bool { return g.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Groups[i]
 }
 
 // NodeGroup is a group of a member's nodes, which one virtual node represents.
@@ -158,6 +170,10 @@ type NodeGroup struct {
 	Labels map[string]string
 	// Topologies are the keys of the labels for the topologies of volumes that the group's nodes can use.
 	Topologies []string
+	// Cordoned means that all of the group's nodes are cordoned. Pressures are the types of the conditions
+	// that report a shortage on all of them.
+	Cordoned  bool
+	Pressures []corev1.NodeConditionType
 	// Summary summarizes the group's nodes.
 	Summary NodeSummary
 }

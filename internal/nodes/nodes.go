@@ -89,6 +89,39 @@ func RegistrationReadyCondition(node *corev1.Node, registration *v1alpha1.Cluste
 	return c
 }
 
+// GroupsReadyCondition returns the NodeReady condition of a registration with spec.nodes, which is True if at least one of its
+// virtual nodes is Ready, and the name of none is taken. list contains the virtual nodes, ordered by name, and taken a
+// Node that has the name of one of them, or nil. problem describes problems of the groups.
+func GroupsReadyCondition(list []corev1.Node, taken *corev1.Node, problem string, registration *v1alpha1.ClusterRegistration) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady}
+	ready := 0
+	for i := range list {
+		one := RegistrationReadyCondition(&list[i], registration)
+		if one.Status == metav1.ConditionTrue {
+			ready++
+		} else if c.Message == "" {
+			c.Reason, c.Message = one.Reason, one.Message
+		}
+	}
+	count := fmt.Sprintf("%d of %d nodes are ready", ready, len(list))
+	switch {
+	case taken != nil:
+		c.Reason, c.Message = v1alpha1.ReasonNodeNameTaken, DescribeNameTaken(taken)+". "+count
+	case ready > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonNodeReady, count
+	case registration.Status.ClusterID == "":
+		c.Reason, c.Message = v1alpha1.ReasonNotConnected, "Xylem creates the virtual nodes of spec.nodes once the member is connected"
+	case len(list) == 0:
+		c.Message = "the member has no virtual node, because no rule in spec.nodes matches a node, or because Xylem has not read the member's nodes yet"
+	default:
+		c.Message = count + ": " + c.Message
+	}
+	if problem != "" {
+		c.Message += "; " + problem
+	}
+	return c
+}
+
 // MemberAway reports whether a Node's member has been unreachable for longer than the grace period.
 func MemberAway(node *corev1.Node) bool {
 	c := FindCondition(node, v1alpha1.NodeMemberAway)

@@ -86,14 +86,18 @@ func (c Candidate) nodeObstacle(pod *corev1.Pod) *Obstacle {
 	case !c.Connected:
 		return &Obstacle{Reason: v1alpha1.ReasonMemberAway, Cause: "is not connected", Remedy: whenConnected}
 	case c.Node.Spec.Unschedulable:
-		return &Obstacle{Reason: v1alpha1.ReasonCordoned, Cause: "is cordoned", Remedy: fmt.Sprintf("To allow new Pods, run `kubectl uncordon %s`", c.NodeName)}
+		remedy := fmt.Sprintf("To allow new Pods, run `kubectl uncordon %s`", c.Node.Name)
+		if c.IsGroup() {
+			remedy += ", or, if Xylem cordoned the node, uncordon a node of its group in the member"
+		}
+		return &Obstacle{Reason: v1alpha1.ReasonCordoned, Cause: "is cordoned", Remedy: remedy}
 	}
 	if taints := UntoleratedTaints(pod, c.Node); len(taints) > 0 {
 		return taintObstacle(taints)
 	}
 	if missing := nodes.FindCondition(c.Node, v1alpha1.NodeCSINode); missing != nil {
 		return &Obstacle{Reason: missing.Reason, Cause: "has no CSINode created by Xylem in the host",
-			Remedy: fmt.Sprintf("See the condition %s of `kubectl describe node %s`", missing.Type, c.NodeName)}
+			Remedy: fmt.Sprintf("See the condition %s of `kubectl describe node %s`", missing.Type, c.Node.Name)}
 	}
 	if nodes.AcceptsNoPods(c.Node) {
 		return &Obstacle{Reason: v1alpha1.ReasonNoUsableNodes, Cause: "accepts no new Pods, because all of its Ready nodes are cordoned or tainted",

@@ -19,7 +19,7 @@ type Member struct {
 	mirror.Member
 	// Rules are the registration's rules.
 	Rules Rules
-	// Node is the virtual node, or nil if the member has none.
+	// Node is the virtual node, or nil if the member has none. With spec.nodes, it is one of them.
 	Node *corev1.Node
 	// Objects contains the member's own objects. It is nil if the caller cannot read them.
 	Objects *MemberObjects
@@ -42,6 +42,17 @@ func MemberOfRegistration(cr *v1alpha1.ClusterRegistration, node *corev1.Node) M
 		Rules:  RulesOfRegistration(cr), Node: node,
 	}
 }
+
+// VirtualNodeName returns the name of the virtual node, even if it does not exist yet.
+func (m Member) VirtualNodeName() string {
+	if m.Node != nil {
+		return m.Node.Name
+	}
+	return m.NodeName
+}
+
+// IsGroup reports whether the virtual node represents a group of the member's nodes instead of the whole member.
+func (m Member) IsGroup() bool { return m.Node != nil && m.Node.Name != m.NodeName }
 
 // Namespace is a host namespace.
 type Namespace struct {

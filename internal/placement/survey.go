@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // Candidate is a member, with what the host's objects report about it.
@@ -153,11 +155,57 @@ func (v Verdict) ExcludedByClass() bool {
 	return v.RuleObstacle != nil && v.RuleObstacle.Reason == v1alpha1.ReasonClassKeepsOff
 }
 
-// Causes returns the obstacle of each member, with the member's name.
+// OneOfEachMember returns one verdict for each member: without an obstacle if possible, because a virtual node without
+// one suffices.
+func OneOfEachMember(verdicts []Verdict) []Verdict {
+	var found []Verdict
+	for _, v := range verdicts {
+		switch i := slices.IndexFunc(found, func(f Verdict) bool { return f.Registration == v.Registration }); {
+		case i < 0:
+			found = append(found, v)
+		case found[i].Obstacle() != nil && v.Obstacle() == nil:
+			found[i] = v
+		}
+	}
+	return found
+}
+
+// sharedObstacle is the obstacle of some of a member's virtual nodes, which have the same reason.
+type sharedObstacle struct {
+	Verdict
+	nodes []string
+}
+
+// sharedObstacles returns one obstacle for each member and reason. In large members, many virtual nodes have the same
+// obstacle.
+func sharedObstacles(verdicts []Verdict) []sharedObstacle {
+	type key struct{ registration, reason string }
+	var found []sharedObstacle
+	known := map[key]int{}
+	for _, v := range verdicts {
+		k := key{v.Registration, v.Obstacle().Reason}
+		i, seen := known[k]
+		if !seen {
+			i = len(found)
+			known[k], found = i, append(found, sharedObstacle{Verdict: v})
+		}
+		found[i].nodes = append(found[i].nodes, strconv.Quote(v.VirtualNodeName()))
+	}
+	return found
+}
+
+// Causes returns the obstacle of each member, with the member's name. If the virtual nodes of a member have several
+// obstacles, it names these nodes.
 func Causes(verdicts []Verdict) []string {
-	causes := make([]string, len(verdicts))
-	for i, v := range verdicts {
-		causes[i] = v.describeObstacle(v.Obstacle())
+	shared := sharedObstacles(verdicts)
+	causes := make([]string, len(shared))
+	for i, s := range shared {
+		several := slices.ContainsFunc(shared, func(other sharedObstacle) bool {
+			return other.Registration == s.Registration && other.Obstacle().Reason != s.Obstacle().Reason
+		})
+		if causes[i] = s.describeObstacle(s.Obstacle()); several && !s.Obstacle().WholeSentence {
+			causes[i] = fmt.Sprintf("member %q (on %s) %s", s.Registration, wording.FirstNames(s.nodes, wording.NamesListed, ", "), s.Obstacle().Cause)
+		}
 	}
 	return causes
 }
@@ -165,11 +213,13 @@ func Causes(verdicts []Verdict) []string {
 // Remedies returns what to do about the members' obstacles, without duplicates. If there are several members,
 // remedies name no registration.
 func Remedies(verdicts []Verdict) []string {
+	shared := sharedObstacles(verdicts)
+	severalMembers := slices.ContainsFunc(shared, func(s sharedObstacle) bool { return s.Registration != shared[0].Registration })
 	var remedies []string
-	for _, v := range verdicts {
-		remedy := v.Obstacle().Remedy
-		if len(verdicts) > 1 {
-			remedy = strings.ReplaceAll(remedy, fmt.Sprintf("ClusterRegistration %q", v.Registration), "a ClusterRegistration")
+	for _, s := range shared {
+		remedy := s.Obstacle().Remedy
+		if severalMembers {
+			remedy = strings.ReplaceAll(remedy, fmt.Sprintf("ClusterRegistration %q", s.Registration), "a ClusterRegistration")
 		}
 		if remedy != "" && !slices.Contains(remedies, remedy) {
 			remedies = append(remedies, remedy)

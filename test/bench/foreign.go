@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // Parts and values of foreign.
@@ -20,13 +23,18 @@ const (
 	partHostPods     = "Pods on the host's own nodes"
 	partMemberPods   = "a member's other Pods"
 	partMemberEvents = "a member's events about them"
+	partOneNode      = "a member's nodes, shown as one node"
+	partManyNodes    = "a member's nodes, each shown as a node"
 
 	heapForeign   = "heap KiB for each"
 	residentGrown = "resident MiB, growth of the peak"
 	cpuForeign    = "CPU ms for a status change"
+	cpuIdle       = "CPU ms per second, idle"
 
 	// foreignSpace is the namespace of objects that do not concern Xylem.
 	foreignSpace = "foreign"
+	// nodesEach is the number of the member's nodes for the last two parts.
+	nodesEach = 300
 	// eventsEach is the number of Warning events about each of the member's other Pods.
 	eventsEach = 6
 	// changesEach is the number of status changes per second.
@@ -70,7 +78,75 @@ func (b *bench) foreign(ctx context.Context) error {
 	if err := r.crowd(ctx, partMemberEvents, eventsEach*b.others, func(ctx context.Context, i int) error { return foreignEvent(ctx, member, i) }); err != nil {
 		return err
 	}
+	if err := r.nodesOf(ctx, s.host, member); err != nil {
+		return err
+	}
 	return b.close(ctx)
+}
+
+// nodesOf measures an idle manager while the host shows a member's nodes as one node, and then as many. The difference
+// includes the renewal of each node's Lease every ten seconds.
+func (r *rig) nodesOf(ctx context.Context, host, member kubernetes.Interface) error {
+	if err := r.crowd(ctx, partOneNode, nodesEach, func(ctx context.Context, i int) error { return readyNode(ctx, member, i) }); err != nil {
+		return err
+	}
+	if err := r.idle(ctx, partOneNode); err != nil {
+		return err
+	}
+	registration := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: memberName(0)}}
+	rules := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"nodes":[{"forEach":{"node":true}}]}}`))
+	if err := r.x.Host.API.Patch(ctx, registration, rules); err != nil {
+		return fmt.Errorf("set spec.nodes: %w", err)
+	}
+	if err := r.await(ctx, "the virtual nodes", nodesEach, func() int {
+		list, err := host.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelNodeGroup})
+		if err != nil {
+			return 0
+		}
+		return len(list.Items)
+	}); err != nil {
+		return err
+	}
+	if err := r.crowd(ctx, partManyNodes, 0, func(context.Context, int) error { return nil }); err != nil {
+		return err
+	}
+	return r.idle(ctx, partManyNodes)
+}
+
+// idle measures the manager's CPU time while nothing changes.
+func (r *rig) idle(ctx context.Context, name string) error {
+	before, err := r.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	if err := paced(ctx, r.b.rest, func(int) error { return nil }); err != nil {
+		return err
+	}
+	after, err := r.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	run := r.b.report.find(foreignName, name)[0]
+	run.Values[cpuIdle] = (after.cpu() - before.cpu()) * 1000 / r.b.rest.Seconds()
+	r.b.say("      idle: CPU %.1f ms per second", run.Values[cpuIdle])
+	return nil
+}
+
+// readyNode creates a node of the member as a kubelet reports it.
+func readyNode(ctx context.Context, member kubernetes.Interface, i int) error {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%03d", i), Labels: map[string]string{corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%3)}},
+		Status: corev1.NodeStatus{
+			Capacity: roomy(), Allocatable: roomy(), NodeInfo: corev1.NodeSystemInfo{Architecture: "amd64", OperatingSystem: "linux"},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
+		},
+	}
+	if _, err := member.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create node %s: %w", node.Name, err)
+	}
+	// The API server taints new Nodes, and the controller that removes the taint does not run here.
+	_, err := member.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
+	return err
 }
 
 // crowd creates objects, and measures how much memory the manager needs for them.

@@ -32,7 +32,7 @@ var noNeed = map[string][]string{
 		"xylem.io/abandon", "xylem.io/cluster-gone", "xylem.io/attributes-classes", "xylem.io/reported-by",
 	},
 	"it is about members, nodes and placement": {
-		"xylem.io/cluster", "xylem.io/cluster-id", "xylem.io/virtual-node", "offered-by.xylem.io/", "backend.xylem.io/", "xylem.io/node-spec", "xylem.io/namespace-rules",
+		"xylem.io/cluster", "xylem.io/cluster-id", "xylem.io/virtual-node", "offered-by.xylem.io/", "backend.xylem.io/", "xylem.io/node-group", "xylem.io/node-selector", "xylem.io/topology-", "xylem.io/node-spec", "xylem.io/namespace-rules",
 		"xylem.io/placed-in", "xylem.io/steered-to", "xylem.io/tried", "xylem.io/capacity-estimated", "xylem.io/reflect",
 	},
 	"it is about registrations, fences and restores": {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/wording"
@@ -33,13 +34,25 @@ func surveyVolumes(ctx context.Context, host *command.Cluster, cr *v1alpha1.Clus
 	if id == "" {
 		return s, nil // the member was never connected, so the host has no objects for it
 	}
-	var pods corev1.PodList
-	if err := host.List(ctx, &pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", cr.NodeName())}); err != nil {
-		return nil, fmt.Errorf("list the Pods on node %q: %w", cr.NodeName(), err)
+	names := []string{cr.NodeName()}
+	virtualNodes, err := index.AllNodesOfMember(ctx, host, cr)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the list
 	}
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; !podstatus.IsPodFinished(pod) && !podspec.IsDaemonSetPod(pod) {
-			s.pods = append(s.pods, *pod)
+	for i := range virtualNodes {
+		if name := virtualNodes[i].Name; name != cr.NodeName() {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		var pods corev1.PodList
+		if err := host.List(ctx, &pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", name)}); err != nil {
+			return nil, fmt.Errorf("list the Pods on node %q: %w", name, err)
+		}
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; !podstatus.IsPodFinished(pod) && !podspec.IsDaemonSetPod(pod) {
+				s.pods = append(s.pods, *pod)
+			}
 		}
 	}
 	var claims corev1.PersistentVolumeClaimList

@@ -39,7 +39,7 @@ func readHostRights(ctx context.Context, r *inspect.Reader, f *Facts) {
 	needs, err := shippedHostRights(h.Account)
 	if err == nil {
 		var identities []authorizationv1.ResourceAttributes
-		identities, err = identityRights(h.Registrations.Items, h.Account)
+		identities, err = identityRights(h.Registrations.Items, h.Nodes.Items, h.Account)
 		needs = append(needs, identities...)
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/check"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
 )
 
 // shippedHostRights returns the permissions that the manager's account needs in the host.
@@ -56,13 +58,13 @@ func grantedPermissions(objects []*unstructured.Unstructured, from, to Account) 
 }
 
 // identityRights returns the permissions with which the manager acts as the virtual nodes of registrations with apiServer.
-func identityRights(registrations []v1alpha1.ClusterRegistration, of Account) ([]authorizationv1.ResourceAttributes, error) {
+func identityRights(registrations []v1alpha1.ClusterRegistration, virtualNodes []corev1.Node, of Account) ([]authorizationv1.ResourceAttributes, error) {
 	var all []authorizationv1.ResourceAttributes
 	for i := range registrations {
 		if registrations[i].Spec.APIServer == nil {
 			continue
 		}
-		role, _, err := config.NodeIdentity(registrations[i].Name, registrations[i].NodeName(), of.Namespace, of.Name)
+		role, _, err := config.NodeIdentity(registrations[i].Name, inspect.NodeNames(&registrations[i], virtualNodes), of.Namespace, of.Name)
 		if err != nil {
 			return nil, err
 		}

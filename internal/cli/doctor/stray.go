@@ -44,10 +44,16 @@ func namesOfRegistrations(h *HostFacts) registeredNames {
 	return k
 }
 
+// hasNode reports whether a Node belongs to a registration's member. virtual_node deletes those of lost groups.
+func (k registeredNames) hasNode(name string) bool {
+	member, ofGroup := v1alpha1.MemberNodeOf(name)
+	return k.nodes.Has(name) || ofGroup && k.nodes.Has(member)
+}
+
 func (k registeredNames) strayNodes(h *HostFacts) []string {
 	var stray []string
 	for i := range h.Nodes.Items {
-		if node := &h.Nodes.Items[i]; !k.nodes.Has(node.Name) {
+		if node := &h.Nodes.Items[i]; !k.hasNode(node.Name) {
 			stray = append(stray, node.Name)
 		}
 	}
@@ -64,7 +70,7 @@ func (k registeredNames) strayLeases(h *HostFacts) []string {
 		there.Insert(h.Nodes.Items[i].Name)
 	}
 	for i := range h.Heartbeats.Items {
-		if name := h.Heartbeats.Items[i].Name; !there.Has(name) && !k.nodes.Has(name) {
+		if name := h.Heartbeats.Items[i].Name; !there.Has(name) && !k.hasNode(name) {
 			stray = append(stray, name)
 		}
 	}

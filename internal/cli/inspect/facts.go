@@ -107,11 +107,27 @@ func (f *Facts) MemberOfPod(p *PodFacts) string {
 
 func (f *Facts) memberOfNode(node string) string {
 	for i := range f.Registrations {
-		if node != "" && f.Registrations[i].NodeName() == node {
+		if f.Registrations[i].HasNode(node) {
 			return f.Registrations[i].Status.ClusterID
 		}
 	}
 	return ""
+}
+
+// NodeNames returns the names of a registration's virtual nodes: with spec.nodes, those among the given Nodes. Without any, it
+// returns the member's node name.
+func NodeNames(r *v1alpha1.ClusterRegistration, virtualNodes []corev1.Node) []string {
+	var names []string
+	for i := range virtualNodes {
+		if len(r.Spec.Nodes) > 0 && r.HasNode(virtualNodes[i].Name) {
+			names = append(names, virtualNodes[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return []string{r.NodeName()}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Registration returns the registration of a cluster, or nil. If there are two, it returns the

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
@@ -101,7 +100,7 @@ func (f Fleet) registrationOfCluster(clusterID string) *v1alpha1.ClusterRegistra
 	return &f[i]
 }
 
-// usableNodeOf returns the virtual node of a member, or an error that explains why no Pod can start
+// usableNodeOf returns a virtual node of a member, or an error that explains why no Pod can start
 // there.
 func usableNodeOf(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
 	if ready := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue {
@@ -111,16 +110,23 @@ func usableNodeOf(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRe
 		}
 		return nil, fmt.Errorf("member %q is not ready (`kubectl describe clusterregistration %s`): %s", cr.Name, cr.Name, why)
 	}
-	node, err := index.FindObject[corev1.Node](ctx, h, client.ObjectKey{Name: cr.NodeName()})
-	switch {
-	case err != nil:
+	list, err := index.NodesOfMember(ctx, h, cr)
+	if err != nil {
 		return nil, h.ExplainHostError(err)
+	}
+	var node *corev1.Node
+	for i := range list {
+		if node = &list[i]; !node.Spec.Unschedulable && nodes.IsReady(node) && !nodes.MemberAway(node) {
+			return node, nil
+		}
+	}
+	switch {
+	case node == nil && len(cr.Spec.Nodes) > 0:
+		return nil, fmt.Errorf("member %q has no Node in the host yet. Run this command again when one exists", cr.Name)
 	case node == nil:
 		return nil, fmt.Errorf("member %q has no Node %q in the host yet. Run this command again when the Node exists", cr.Name, cr.NodeName())
 	case node.Spec.Unschedulable:
 		return nil, fmt.Errorf("no Pod can start in member %q: somebody cordoned Node %q. Run `kubectl uncordon %s`", cr.Name, node.Name, node.Name)
-	case !nodes.IsReady(node), nodes.MemberAway(node):
-		return nil, fmt.Errorf("no Pod can start in member %q: Node %q is not ready, or the member is away. `kubectl describe node %s` shows why", cr.Name, node.Name, node.Name)
 	}
-	return node, nil
+	return nil, fmt.Errorf("no Pod can start in member %q: Node %q is not ready, or the member is away. `kubectl describe node %s` shows why", cr.Name, node.Name, node.Name)
 }

@@ -287,5 +287,8 @@ func (r *run) createAllObjects(ctx context.Context) (*v1alpha1.ClusterRegistrati
 	w := connectionWait{Env: r.Env, Host: r.host, Name: r.name, First: r.before == nil, Timeout: r.timeout}
 	cr, connected, err := w.AwaitReady(ctx, token)
 	r.connected = connected
-	return cr, err
+	if err != nil || len(cr.Spec.Nodes) == 0 {
+		return cr, err
+	}
+	return cr, r.writeIdentity(ctx, false) // the virtual nodes did not exist yet
 }

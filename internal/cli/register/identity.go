@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/inspect"
+	"github.com/xylem-io/xylem/internal/index"
 )
 
 const (
@@ -39,8 +42,8 @@ func (r *run) needsIdentity() bool { return r.identity.secrets || r.spec.given(f
 
 // plannedIdentity returns the ClusterRole and its binding. The role lets the manager get tokens if the registration has
 // apiServer, and Secrets if secrets is set. Once the registration exists, it owns both, so they are deleted with it.
-func (r *run) plannedIdentity(cr *v1alpha1.ClusterRegistration, secrets bool) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
-	role, binding, err := config.NodeIdentity(cr.Name, cr.NodeName(), r.Env.Namespace, r.identity.managerAccount)
+func (r *run) plannedIdentity(cr *v1alpha1.ClusterRegistration, virtualNodes []corev1.Node, secrets bool) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, error) {
+	role, binding, err := config.NodeIdentity(cr.Name, inspect.NodeNames(cr, virtualNodes), r.Env.Namespace, r.identity.managerAccount)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,7 +77,11 @@ func (r *run) writeIdentity(ctx context.Context, dry bool) error {
 			return fmt.Errorf("read the registration: %w", err)
 		}
 	}
-	role, _, err := r.plannedIdentity(cr, true)
+	virtualNodes, err := r.virtualNodes(ctx, cr)
+	if err != nil {
+		return err
+	}
+	role, _, err := r.plannedIdentity(cr, virtualNodes, true)
 	if err != nil {
 		return err
 	}
@@ -84,7 +91,7 @@ func (r *run) writeIdentity(ctx context.Context, dry bool) error {
 		return fmt.Errorf("read %s: %w", kindAndName(role), err)
 	}
 	granted := slices.ContainsFunc(roleBefore.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, resourceSecrets) })
-	role, binding, err := r.plannedIdentity(cr, r.identity.secrets || granted)
+	role, binding, err := r.plannedIdentity(cr, virtualNodes, r.identity.secrets || granted)
 	if err != nil {
 		return err
 	}
@@ -95,6 +102,15 @@ func (r *run) writeIdentity(ctx context.Context, dry bool) error {
 		return fmt.Errorf("read %s: %w", kindAndName(binding), err)
 	}
 	return r.writeIdentityObject(ctx, binding, &bindingBefore, false)
+}
+
+// virtualNodes returns the virtual nodes of a registration with spec.nodes. The ClusterRole must name each of them, because
+// RBAC has no wildcards for names.
+func (r *run) virtualNodes(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]corev1.Node, error) {
+	if len(cr.Spec.Nodes) == 0 {
+		return nil, nil
+	}
+	return index.ListVirtualNodes(ctx, r.host) //nolint:wrapcheck // it names the list
 }
 
 // writeIdentityObject creates an object of the identity, or corrects the one that is there. An object that somebody else

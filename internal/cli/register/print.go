@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -35,7 +36,16 @@ func (r *run) reportConnected(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 	fmt.Fprintf(w, "  cluster\t%s\n  version\t%s\n  node\t%s\n", cr.Status.ClusterID, cr.Status.KubernetesVersion, cr.NodeName())
 	var node corev1.Node
 	var notes []error
-	if err := r.host.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node); err != nil {
+	if len(cr.Spec.Nodes) > 0 {
+		list, err := index.NodesOfMember(ctx, r.host, cr)
+		if err != nil {
+			notes = append(notes, err)
+		}
+		if len(list) > 0 {
+			node = list[0]
+		}
+		fmt.Fprintf(w, "  virtual nodes\t%d\n", len(list))
+	} else if err := r.host.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node); err != nil {
 		notes = append(notes, fmt.Errorf("read node %q: %w", cr.NodeName(), err))
 	} else {
 		fmt.Fprintf(w, "  free\t%s\n", describeAmounts(node.Status.Allocatable))
@@ -57,6 +67,9 @@ func (r *run) reportConnected(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 	}
 	for _, note := range notes {
 		fmt.Fprintf(r.Env.ErrOut, "note: could not %v\n", note)
+	}
+	if r.needsIdentity() && len(cr.Spec.Nodes) > 0 {
+		fmt.Fprintf(r.Env.Out, "ClusterRole xylem-node-%s names the member's virtual nodes. When other virtual nodes exist later, run this command again: it updates the ClusterRole\n", cr.Name)
 	}
 	r.printNext(ctx, &node)
 	return nil
@@ -139,7 +152,7 @@ func (r *run) printPlan() error {
 	}
 	here := []runtime.Object{r.plannedSecret(), r.plannedRegistration()}
 	if r.needsIdentity() {
-		role, binding, err := r.plannedIdentity(r.plannedRegistration(), r.identity.secrets)
+		role, binding, err := r.plannedIdentity(r.plannedRegistration(), nil, r.identity.secrets)
 		if err != nil {
 			return err
 		}

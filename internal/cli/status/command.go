@@ -133,11 +133,19 @@ func (p page) printMembers(members []Member) {
 			ready++
 		}
 		v := m.Volumes
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Name, m.Reason, textOrNone(m.Version), m.Node, v.Bound, v.Pending, v.Deleting, v.Orphaned,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Name, m.Reason, textOrNone(m.Version), m.shownNode(), v.Bound, v.Pending, v.Deleting, v.Orphaned,
 			p.tokenTimeLeft(m.TokenExpires), duration.HumanDuration(p.Now.Sub(m.Created.Time)))
 	}
 	_ = w.Flush()
 	fmt.Fprintf(p.Out, "%d of %d ready\n", ready, len(members))
+}
+
+// shownNode returns the name of the member's node or, with spec.nodes, how many of its nodes are ready.
+func (m Member) shownNode() string {
+	if m.hasGroups {
+		return fmt.Sprintf("%d/%d *.%s", m.NodesReady, m.Nodes, m.Node)
+	}
+	return m.Node
 }
 
 func textOrNone(text string) string {

@@ -48,14 +48,20 @@ type Member struct {
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
 	// Version is the member's Kubernetes version.
-	Version string                `json:"version,omitempty"`
-	Node    string                `json:"node"`
-	Volumes v1alpha1.VolumeCounts `json:"volumes"`
+	Version string `json:"version,omitempty"`
+	Node    string `json:"node"`
+	// Nodes and NodesReady count the virtual nodes of a member with spec.nodes. Node is then the last part of their names.
+	Nodes      int                   `json:"nodes,omitempty"`
+	NodesReady int                   `json:"nodesReady,omitempty"`
+	Volumes    v1alpha1.VolumeCounts `json:"volumes"`
 	// TokenExpires is when the manager's token expires. It is not set for other credentials.
 	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
 	Created      metav1.Time  `json:"created"`
 	// Problems are the conditions that an admin must check.
 	Problems []inspect.Condition `json:"problems,omitempty"`
+
+	hasGroups bool
+	nodeNames []string
 }
 
 // Pod is a waiting Pod.
@@ -92,7 +98,7 @@ func (t *Throughput) countVolume(age time.Duration) {
 // memberOfRegistration returns the printed state of a registration.
 func memberOfRegistration(r *v1alpha1.ClusterRegistration) Member {
 	m := Member{
-		Name: r.Name, Node: r.NodeName(), Version: inspect.Plain(r.Status.KubernetesVersion), Volumes: r.Status.Volumes,
+		Name: r.Name, Node: r.NodeName(), nodeNames: []string{r.NodeName()}, hasGroups: len(r.Spec.Nodes) > 0, Version: inspect.Plain(r.Status.KubernetesVersion), Volumes: r.Status.Volumes,
 		TokenExpires: r.Status.TokenExpires, Created: r.CreationTimestamp, Reason: string(metav1.ConditionUnknown),
 	}
 	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)

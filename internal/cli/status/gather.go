@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/inspect"
+	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 // readFleet reads the fleet from the host. It fails if it cannot list the registrations. It records
@@ -36,10 +37,32 @@ func readFleet(ctx context.Context, host *command.Cluster, namespace string, now
 	slices.SortFunc(f.Members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
 	f.Leaderless = inspect.LeaderProblem(ctx, host.Config, namespace)
 	reader := &inspect.Reader{Reader: host, Misses: &inspect.Misses{}}
+	f.readNodes(ctx, reader)
 	f.readWaitingPods(ctx, reader)
 	f.readVolumes(ctx, reader, now)
 	f.Missing = reader.Misses.AllMissing()
 	return f, nil
+}
+
+// readNodes counts the virtual nodes of members with spec.nodes.
+func (f *Fleet) readNodes(ctx context.Context, host *inspect.Reader) {
+	if !slices.ContainsFunc(f.Members, func(m Member) bool { return m.hasGroups }) {
+		return
+	}
+	list := inspect.ReadList(ctx, host, "virtual nodes", &corev1.NodeList{}, func(l *corev1.NodeList) []corev1.Node { return l.Items }, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"})
+	for i := range f.Members {
+		m := &f.Members[i]
+		for j := range list.Items {
+			node := &list.Items[j]
+			if !m.hasGroups || !v1alpha1.IsNodeOfMember(node.Name, m.Node) {
+				continue
+			}
+			m.nodeNames = append(m.nodeNames, node.Name)
+			if m.Nodes++; nodes.IsReady(node) {
+				m.NodesReady++
+			}
+		}
+	}
 }
 
 // readWaitingPods finds the waiting Pods: Pending ones, and those on virtual nodes of members that are
@@ -47,9 +70,12 @@ func readFleet(ctx context.Context, host *command.Cluster, namespace string, now
 func (f *Fleet) readWaitingPods(ctx context.Context, host *inspect.Reader) {
 	selectors := []fields.Selector{fields.OneTermEqualSelector("status.phase", string(corev1.PodPending))}
 	for _, m := range f.Members {
-		if !m.Ready {
+		for _, node := range m.nodeNames {
+			if m.Ready {
+				break
+			}
 			selectors = append(selectors, fields.AndSelectors(
-				fields.OneTermEqualSelector("spec.nodeName", m.Node), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodPending))))
+				fields.OneTermEqualSelector("spec.nodeName", node), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodPending))))
 		}
 	}
 	for _, selector := range selectors {

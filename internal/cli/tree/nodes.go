@@ -302,7 +302,11 @@ func registrationNode(r *v1alpha1.ClusterRegistration) inspect.Node {
 	if r.Status.KubernetesVersion != "" {
 		n.Details = append(n.Details, inspect.Plain(r.Status.KubernetesVersion))
 	}
-	n.Details = append(n.Details, "node "+r.NodeName())
+	if len(r.Spec.Nodes) > 0 {
+		n.Details = append(n.Details, fmt.Sprintf("%d nodes *.%s", r.Status.Nodes, r.NodeName()))
+	} else {
+		n.Details = append(n.Details, "node "+r.NodeName())
+	}
 	n.Conditions = registrationConditions(r)
 	if n.Health == inspect.Good && len(n.Conditions) > 0 {
 		n.Health = inspect.Waiting

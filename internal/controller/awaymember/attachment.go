@@ -120,12 +120,12 @@ func (r *AttachmentReconciler) observeMember(ctx context.Context, o *observedAtt
 			o.linked = true
 			return nil
 		}
-		node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(registrations[i].NodeName()))
+		list, err := index.NodesOfMember(ctx, r.Client, &registrations[i])
 		if err != nil {
 			return err
 		}
-		if node != nil && nodes.RepresentsCluster(node, o.cluster) && nodes.MemberAway(node) {
-			o.name, o.away = name, nodes.FindCondition(node, v1alpha1.NodeMemberAway)
+		if at := slices.IndexFunc(list, func(node corev1.Node) bool { return nodes.MemberAway(&node) }); at >= 0 {
+			o.name, o.away = name, nodes.FindCondition(&list[at], v1alpha1.NodeMemberAway)
 		}
 	}
 	return nil

@@ -164,7 +164,7 @@ func (r *Reconciler) rivalsToRequests(ctx context.Context, obj client.Object) []
 		return nil
 	}
 	return r.requestsMatching(ctx, func(other *v1alpha1.ClusterRegistration) bool {
-		return other.Name != changed.Name && (other.NodeName() == changed.NodeName() ||
+		return other.Name != changed.Name && (nodeNamesConflict(other, changed) ||
 			other.Status.ClusterID != "" && other.Status.ClusterID == changed.Status.ClusterID)
 	})
 }
@@ -180,7 +180,7 @@ func (r *Reconciler) secretToRequests(ctx context.Context, secret client.Object)
 
 func (r *Reconciler) nodeToRequests(ctx context.Context, node client.Object) []reconcile.Request {
 	return r.requestsMatching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
-		return registration.NodeName() == node.GetName()
+		return registration.HasNode(node.GetName())
 	})
 }
 
@@ -205,7 +205,7 @@ func (r *Reconciler) requestOfDeregistration(ctx context.Context, obj client.Obj
 		return nil
 	}
 	return r.requestsMatching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
-		return registration.DeletionTimestamp != nil && registration.NodeName() == pod.Spec.NodeName
+		return registration.DeletionTimestamp != nil && registration.HasNode(pod.Spec.NodeName)
 	})
 }
 

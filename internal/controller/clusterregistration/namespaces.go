@@ -77,7 +77,7 @@ func (r *Reconciler) countByNamespace(cr *v1alpha1.ClusterRegistration) (map[str
 			}
 		}),
 		r.Router.VisitObjects(owner, &corev1.Pod{}, metav1.NamespaceAll, func(obj client.Object) {
-			if pod, ok := obj.(*corev1.Pod); ok && podPlacementOf(pod) == (podPlacement{node: cr.NodeName(), pushed: true}) {
+			if pod, ok := obj.(*corev1.Pod); ok && cr.HasNode(pod.Spec.NodeName) && podPlacementOf(pod) == (podPlacement{node: pod.Spec.NodeName, pushed: true}) {
 				count(obj, 0, 1)
 			}
 		}))
@@ -122,6 +122,6 @@ func (r *Reconciler) restrictedNodeToRequests(ctx context.Context, obj client.Ob
 		return nil
 	}
 	return r.requestsMatching(ctx, func(cr *v1alpha1.ClusterRegistration) bool {
-		return cr.NodeName() == pod.Spec.NodeName && hasNamespaceRules(cr)
+		return cr.HasNode(pod.Spec.NodeName) && hasNamespaceRules(cr)
 	})
 }

@@ -105,12 +105,29 @@ func (r *Reconciler) nodeNameProblem(ctx context.Context, cr *v1alpha1.ClusterRe
 	}
 	for i := range others.Items {
 		other := &others.Items[i]
-		if other.UID != cr.UID && other.NodeName() == cr.NodeName() && isOlderRegistration(other, cr) {
-			return newProblemf(v1alpha1.ReasonNodeNameTaken,
-				"registration %q already has node %q. Delete this registration, and create it again with another spec.node.name", other.Name, cr.NodeName()), nil
+		if other.UID != cr.UID && nodeNamesConflict(other, cr) && isOlderRegistration(other, cr) {
+			return newProblemf(v1alpha1.ReasonNodeNameTaken, "%s. Delete this registration, and create it again with another spec.node.name", describeNodeConflict(other, cr)), nil
 		}
 	}
 	return nil, nil
+}
+
+// nodeNamesConflict reports whether two registrations have the same node name, or the node name of one could be that of
+// a group of the other's nodes.
+func nodeNamesConflict(a, b *v1alpha1.ClusterRegistration) bool {
+	return a.HasNode(b.NodeName()) || b.HasNode(a.NodeName())
+}
+
+func describeNodeConflict(other, cr *v1alpha1.ClusterRegistration) string {
+	if other.NodeName() == cr.NodeName() {
+		return fmt.Sprintf("registration %q already has node %q", other.Name, cr.NodeName())
+	}
+	last := cr.NodeName()
+	if other.HasNode(last) {
+		last = other.NodeName()
+	}
+	return fmt.Sprintf("registration %q already has node %q, and this registration has node %q, but all nodes whose names end in %q belong to the same member (see spec.nodes)",
+		other.Name, other.NodeName(), cr.NodeName(), "."+last)
 }
 
 // takenNodeProblem rejects a node name that belongs to another cluster's virtual node or to an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/nodes"
@@ -23,7 +25,7 @@ import (
 // reportStatus writes the status if it has changed, and emits events for the changes.
 func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegistration, override ReadyOverride) error {
 	state, _ := r.Fleet.MemberState(cr.Name)
-	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(cr.NodeName()))
+	nodeReady, nodeCount, err := r.nodeReadyCondition(ctx, cr, state)
 	if err != nil {
 		return err
 	}
@@ -42,7 +44,7 @@ func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegis
 		return err
 	}
 	before := cr.DeepCopy()
-	cr.Status.NodeName = cr.NodeName()
+	cr.Status.NodeName, cr.Status.Nodes = cr.NodeName(), nodeCount
 	cr.Status.ObservedGeneration = cr.Generation
 	cr.Status.Volumes = counts
 	if orphans.Known {
@@ -58,7 +60,7 @@ func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegis
 	if !state.LastRestored.IsZero() {
 		cr.Status.LastRestored = ptr.To(metav1.NewTime(state.LastRestored))
 	}
-	all := append(ConnectionAndReady(state, nodes.RegistrationReadyCondition(node, cr), override), VolumesAccounted(orphans, &cr.Status), DeletionsProgressing(r.Stuck.StuckDeletions(cr.Name)))
+	all := append(ConnectionAndReady(state, nodeReady, override), VolumesAccounted(orphans, &cr.Status), DeletionsProgressing(r.Stuck.StuckDeletions(cr.Name)))
 	all = append(all, reflected...)
 	snapshots, err := r.updateSnapshotStatus(ctx, cr)
 	if err != nil {
@@ -86,6 +88,37 @@ func (r *Reconciler) reportStatus(ctx context.Context, cr *v1alpha1.ClusterRegis
 	}
 	r.announceChanges(before, cr, orphans.Found)
 	return nil
+}
+
+// nodeReadyCondition returns the NodeReady condition and, with spec.nodes, the number of virtual nodes.
+func (r *Reconciler) nodeReadyCondition(ctx context.Context, cr *v1alpha1.ClusterRegistration, state fleet.State) (metav1.Condition, int32, error) {
+	if len(cr.Spec.Nodes) == 0 {
+		node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(cr.NodeName()))
+		return nodes.RegistrationReadyCondition(node, cr), 0, err
+	}
+	list, err := index.NodesOfMember(ctx, r.Client, cr)
+	if err != nil {
+		return metav1.Condition{}, 0, err
+	}
+	var taken *corev1.Node
+	var problem string
+	if state.NodeSummary != nil {
+		problem = state.NodeSummary.GroupProblem
+		for _, group := range state.NodeSummary.Groups {
+			name := v1alpha1.GroupNodeName(group.Name, cr.NodeName())
+			if taken != nil || slices.ContainsFunc(list, func(node corev1.Node) bool { return node.Name == name }) {
+				continue
+			}
+			node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(name))
+			if err != nil {
+				return metav1.Condition{}, 0, err
+			}
+			if nodes.NameTaken(node, cr.Status.ClusterID) {
+				taken = node
+			}
+		}
+	}
+	return nodes.GroupsReadyCondition(list, taken, problem, cr), boundedInt32(len(list)), nil
 }
 
 // announceChanges emits events for the changes to the status.

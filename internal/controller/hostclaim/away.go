@@ -22,7 +22,7 @@ func decideForSelectedMember(o observed, timeout time.Duration) decision {
 		return d
 	}
 	for _, m := range slices.Concat(o.members, o.leaving) {
-		if m.NodeName == o.claim.Annotations[route.AnnSelectedNode] && m.Disconnected() {
+		if m.HasNode(o.claim.Annotations[route.AnnSelectedNode]) && m.Disconnected() {
 			return o.decideForDisconnected(m, timeout)
 		}
 	}

@@ -194,7 +194,7 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 		return o, err
 	}
 	o.members, o.leaving = placement.SplitLeaving(all)
-	if o.selectedNode, err = r.classifySelection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
+	if o.selectedNode, err = r.classifySelection(ctx, claim, o.members); err != nil {
 		return o, err
 	}
 	if o.source, err = index.ReadDataSource(ctx, r.Client, r.Client, r.Snapshots.CheckServed, claim); err != nil {
@@ -217,7 +217,8 @@ func (r *Reconciler) observeClaim(ctx context.Context, key types.NamespacedName)
 
 // classifySelection classifies the selected node. If the cache does not have it as a virtual node,
 // selection reads it live, because the cache may lag.
-func (r *Reconciler) classifySelection(ctx context.Context, name string, members []placement.Candidate) (selectedNodeKind, error) {
+func (r *Reconciler) classifySelection(ctx context.Context, claim *corev1.PersistentVolumeClaim, members []placement.Candidate) (selectedNodeKind, error) {
+	name := claim.Annotations[route.AnnSelectedNode]
 	if name == "" {
 		return noNode, nil
 	}
@@ -233,8 +234,11 @@ func (r *Reconciler) classifySelection(ctx context.Context, name string, members
 	case node != nil:
 		return hostNode, nil
 	}
-	if slices.ContainsFunc(members, func(m placement.Candidate) bool { return m.NodeName == name }) {
-		return virtualNode, nil // the virtual node was deleted, and Xylem will re-create it
+	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
+	if slices.ContainsFunc(members, func(m placement.Candidate) bool {
+		return m.NodeName == name || m.HasNode(name) && m.ClusterID == placed
+	}) {
+		return virtualNode, nil // the virtual node was deleted, and Xylem will re-create it, or recovery selects another group
 	}
 	return missingNode, nil
 }

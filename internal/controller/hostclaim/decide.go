@@ -208,7 +208,7 @@ func decideUnplaced(o observed) decision {
 	var away, offering []string
 	var refusing, lacking []placement.Verdict
 	connecting := false
-	for _, v := range placement.Survey(o.placementQuery(), o.members) {
+	for _, v := range placement.OneOfEachMember(placement.Survey(o.placementQuery(), o.members)) {
 		switch {
 		case v.RuleObstacle != nil && !v.ExcludedByClass(): // whether or not it is connected
 			refusing = append(refusing, v)

@@ -91,9 +91,10 @@ func (o observed) decideBySource() decision {
 			m.Registration, o.source.Of, m.Registration)
 	}
 	only := fmt.Sprintf("the claim can only be created in member %q, which has %s", m.Registration, o.source.Of)
-	v := o.placementQuery().VerdictOn(m)
+	nodes := slices.DeleteFunc(slices.Clone(o.members), func(m placement.Candidate) bool { return !has(m) })
+	v := placement.OneOfEachMember(placement.Survey(o.placementQuery(), nodes))[0]
 	if v.RuleObstacle == nil && (v.StorageObstacle == nil || !m.Connected || !o.podUnschedulable) {
-		return o.reportPodsElsewhere(m, only)
+		return o.reportPodsElsewhere(nodes, only)
 	}
 	refusal := v.Refusal()
 	switch refusal.Reason {
@@ -105,19 +106,24 @@ func (o observed) decideBySource() decision {
 	return problemDecision(refusal.Reason, "%s: %s", only, refusal.Message)
 }
 
-// reportPodsElsewhere reports why the claim's Pods cannot run in the member with the data source, unless
-// one of them can.
-func (o observed) reportPodsElsewhere(m placement.Candidate, only string) decision {
-	if m.Node == nil || len(o.pods) == 0 {
-		return decision{}
-	}
+// reportPodsElsewhere reports why the claim's Pods cannot run on any virtual node of the member with the data source,
+// unless one of them can.
+func (o observed) reportPodsElsewhere(nodes []placement.Candidate, only string) decision {
 	var obstacles []string
 	for _, w := range o.pods {
-		why := w.whyNotRunnableIn(m, o.namespace)
-		if why == "" {
-			return decision{}
+		var why string
+		for _, m := range nodes {
+			if m.Node == nil {
+				return decision{}
+			}
+			if why = w.whyNotRunnableIn(m, o.namespace); why == "" {
+				return decision{}
+			}
 		}
 		obstacles = append(obstacles, fmt.Sprintf("Pod %q cannot run there, because %s", w.pod.Name, why))
+	}
+	if len(obstacles) == 0 {
+		return decision{}
 	}
 	return problemDecision(v1alpha1.ReasonSourceElsewhere, "%s: %s. Change the Pod, or use a source in another member", only, joinFirstNames(obstacles, "; "))
 }

@@ -111,7 +111,7 @@ func (r *reconciler) claimToSiblings(ctx context.Context, obj client.Object) []r
 func (r *reconciler) namespaceToWaitingClaims(ctx context.Context, namespace client.Object) []reconcile.Request {
 	claims, err := index.WaitingClaimsIn(ctx, r.Host, namespace.GetName())
 	return route.RequestsFor(ctx, claims, err, func(claim *corev1.PersistentVolumeClaim) bool {
-		return claim.Annotations[route.AnnSelectedNode] == r.NodeName
+		return r.HasNode(claim.Annotations[route.AnnSelectedNode])
 	})
 }
 
@@ -178,13 +178,12 @@ func (r *reconciler) observeClaimGroup(ctx context.Context, o *observed, key typ
 				if err != nil {
 					return err
 				}
-				shared, err := r.readSharedVolume(ctx, c)
-				if err != nil {
+				if err := r.readVolume(ctx, c); err != nil {
 					return err
 				}
 				switch {
-				case shared != nil:
-					o.Shared = append(o.Shared, shared)
+				case c != nil && c.Volume != nil && hostpv.BackendOfVolume(c.Volume) != "":
+					o.Shared = append(o.Shared, c.Volume)
 				case c != nil:
 					o.ClaimGroup = append(o.ClaimGroup, *c)
 				}
@@ -195,17 +194,14 @@ func (r *reconciler) observeClaimGroup(ctx context.Context, o *observed, key typ
 	return nil
 }
 
-// readSharedVolume returns the host PV of a claim with a shared volume, or nil. Such a claim does not tie
-// its Pod to one member.
-func (r *reconciler) readSharedVolume(ctx context.Context, c *observedClaim) (*corev1.PersistentVolume, error) {
+// readVolume reads the host PV of a claim. A claim with a shared volume does not tie its Pod to one member.
+func (r *reconciler) readVolume(ctx context.Context, c *observedClaim) error {
 	if c == nil || c.Root.Spec.VolumeName == "" {
-		return nil, nil
+		return nil
 	}
-	pv, err := index.FindObject[corev1.PersistentVolume](ctx, r.Host, index.ClusterScopedKey(c.Root.Spec.VolumeName))
-	if pv == nil || hostpv.BackendOfVolume(pv) == "" {
-		return nil, err
-	}
-	return pv, nil
+	var err error
+	c.Volume, err = index.FindObject[corev1.PersistentVolume](ctx, r.Host, index.ClusterScopedKey(c.Root.Spec.VolumeName))
+	return err
 }
 
 // podWaitsForScheduler reports whether a Pod waits for the scheduler: it has not finished, is not bound to a

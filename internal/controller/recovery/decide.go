@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -39,7 +40,8 @@ type observed struct {
 	// Pods are the Pods that use a claim of the group, have not finished, and are not bound to a
 	// node yet.
 	Pods []corev1.Pod
-	// Destinations contains all members that have a virtual node.
+	// Destinations contains all members that have a virtual node, and a member with spec.nodes once for each of its
+	// virtual nodes.
 	Destinations []placement.Candidate
 }
 
@@ -47,7 +49,9 @@ type observed struct {
 type observedClaim struct {
 	Root *corev1.PersistentVolumeClaim
 	// Class is nil unless it is one of Xylem's classes, in mirror mode.
-	Class   *storagev1.StorageClass
+	Class *storagev1.StorageClass
+	// Volume is the host PV that the claim names. It is not read for the claim of the request.
+	Volume  *corev1.PersistentVolume
 	Timeout time.Duration
 	// StillProvisioning reports whether an abandoned call of this member's provisioner may still create the
 	// claim's volume.
@@ -193,8 +197,10 @@ func hasRecords(root *corev1.PersistentVolumeClaim) bool {
 
 // memberSelectedFor reports whether the scheduler or Xylem selected this member for a claim.
 func (o observed) memberSelectedFor(c observedClaim) bool {
-	return c.Root.Spec.VolumeName == "" && c.Root.Annotations[route.AnnSelectedNode] == o.Member.NodeName
+	return c.Root.Spec.VolumeName == "" && o.Member.HasNode(c.selectedNode())
 }
+
+func (c observedClaim) selectedNode() string { return c.Root.Annotations[route.AnnSelectedNode] }
 
 // followDataSource reassigns claims to the member that has the data source of another claim of their
 // group, because their Pod can only run there.
@@ -206,7 +212,7 @@ func (o observed) followDataSource() (decision, bool) {
 		switch {
 		case c.Class == nil || c.Root.Spec.VolumeName != "":
 			return nil, false
-		case c.pinnedBySource() && (node == "" || node != c.Root.Annotations[route.AnnSelectedNode] || to != "" && to != node):
+		case c.pinnedBySource() && (node == "" || node != c.selectedNode() || to != "" && to != node):
 			return nil, false // the source's member is not selected yet, or the sources are in several members
 		case c.pinnedBySource():
 			to = node
@@ -214,11 +220,12 @@ func (o observed) followDataSource() (decision, bool) {
 			behind = append(behind, c)
 		}
 	}
-	if to == "" || to == o.Member.NodeName || len(behind) == 0 {
+	behind = slices.DeleteFunc(behind, func(c observedClaim) bool { return c.selectedNode() == to })
+	if to == "" || len(behind) == 0 {
 		return nil, false
 	}
 	for _, p := range o.Destinations {
-		if p.NodeName == to {
+		if p.Node.Name == to {
 			tried := report.AttemptedMembersOf(behind[0].Root)
 			tried.Moved = o.Now.Unix()
 			return moveClaims{Claims: behind, To: p.Node, Attempted: tried}, true
@@ -232,19 +239,19 @@ func (o observed) followDataSource() (decision, bool) {
 func (o observed) followReassignedClaim() (decision, bool) {
 	for _, ahead := range o.ClaimGroup {
 		to := ahead.Root.Annotations[v1alpha1.AnnotationSteeredTo]
-		if to == "" || to == o.Member.NodeName || to != ahead.Root.Annotations[route.AnnSelectedNode] || ahead.Root.Spec.VolumeName != "" {
+		if to == "" || to != ahead.selectedNode() || ahead.Root.Spec.VolumeName != "" {
 			continue
 		}
 		tried := report.AttemptedMembersOf(ahead.Root)
 		var behind []observedClaim
 		for _, c := range o.ClaimGroup {
 			moved := report.AttemptedMembersOf(c.Root).Moved
-			if o.memberSelectedFor(c) && (moved < tried.Moved || moved == tried.Moved && o.Member.NodeName < to) {
+			if o.memberSelectedFor(c) && c.selectedNode() != to && (moved < tried.Moved || moved == tried.Moved && c.selectedNode() < to) {
 				behind = append(behind, c)
 			}
 		}
 		for i := range o.Destinations {
-			if o.Destinations[i].NodeName == to && len(behind) > 0 && claimsMovable(o.ClaimGroup) {
+			if o.Destinations[i].Node.Name == to && len(behind) > 0 && claimsMovable(o.ClaimGroup) {
 				return moveClaims{Claims: behind, To: o.Destinations[i].Node, Attempted: tried}, true
 			}
 		}
@@ -252,29 +259,57 @@ func (o observed) followReassignedClaim() (decision, bool) {
 	return nil, false
 }
 
-// rejoinBoundClaim reassigns the claim to the member in which another claim of its group has its volume. Both
-// were to be reassigned together, but the other claim's volume had just been created. Their Pod can
-// only run where that volume is.
+// rejoinBoundClaim reassigns the claim to the member in which another claim of its group has its volume, and there to
+// a virtual node that reaches this volume. Both were to be reassigned together, but the other claim's volume had just
+// been created. Their Pod can only run where that volume is.
 func (o observed) rejoinBoundClaim() (decision, bool) {
 	var at string
+	var volumes []*corev1.PersistentVolume
 	for _, c := range o.ClaimGroup {
 		placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
 		switch {
 		case c.Root.Spec.VolumeName == "":
-		case c.Class == nil, placed == "", placed == o.Member.ClusterID, at != "" && at != placed:
+		case c.Class == nil, placed == "", placed == o.Member.ClusterID && len(o.Member.NodeGroups) == 0, at != "" && at != placed:
 			return nil, false // the volume is not Xylem's, or is in this member, or the volumes are in several members
 		default:
-			at = placed
+			at, volumes = placed, append(volumes, c.Volume)
 		}
 	}
-	for _, p := range o.Destinations {
-		if at != "" && p.ClusterID == at {
-			tried := report.AttemptedMembersOf(o.Claim.Root)
-			tried.Moved = o.Now.Unix()
-			return moveClaims{Claims: []observedClaim{*o.Claim}, To: p.Node, Attempted: tried}, true
+	to := o.destinationReaching(at, volumes)
+	if to == nil || to.Node.Name == o.Claim.selectedNode() {
+		return nil, false
+	}
+	tried := report.AttemptedMembersOf(o.Claim.Root)
+	tried.Moved = o.Now.Unix()
+	return moveClaims{Claims: []observedClaim{*o.Claim}, To: to.Node, Attempted: tried}, true
+}
+
+// destinationReaching returns the member with the given cluster ID. With spec.nodes, it returns the selected virtual node if
+// this node reaches the volumes, or another one that does, preferably one to which the Pods can be scheduled.
+func (o observed) destinationReaching(clusterID string, volumes []*corev1.PersistentVolume) *placement.Candidate {
+	var found *placement.Candidate
+	best := -1
+	for i := range o.Destinations {
+		p := &o.Destinations[i]
+		if clusterID == "" || p.ClusterID != clusterID {
+			continue
+		}
+		rank := 0
+		switch reaches := !slices.ContainsFunc(volumes, func(v *corev1.PersistentVolume) bool { return !p.Reaches(v) }); {
+		case reaches && p.Node.Name == o.Claim.selectedNode():
+			rank = 3
+		case reaches && p.MayRunPods(o.Pods...):
+			rank = 2
+		case reaches:
+			rank = 1
+		case clusterID == o.Member.ClusterID:
+			continue // no node of this member may reach the volume, so the selection stays
+		}
+		if rank > best {
+			found, best = p, rank
 		}
 	}
-	return nil, false
+	return found
 }
 
 // failureEvidence returns the evidence that this member cannot satisfy the claim, and the time until which
@@ -331,14 +366,14 @@ func (o observed) podEventsNotReceived() bool {
 // reassignedAndWaiting reports whether the claim was reassigned here and waits for the scheduler to follow,
 // because root_pvc has not placed it.
 func (o observed) reassignedAndWaiting() bool {
-	return o.Claim.Root.Annotations[v1alpha1.AnnotationSteeredTo] == o.Member.NodeName && o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
+	return o.Member.HasNode(o.Claim.Root.Annotations[v1alpha1.AnnotationSteeredTo]) && o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
 }
 
 // podAboutToBindHere reports whether the scheduler is about to bind one of the Pods here.
 func (o observed) podAboutToBindHere() bool {
 	return slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool {
 		if o.SchedulerNominates {
-			return pod.Status.NominatedNodeName == o.Member.NodeName
+			return o.Member.HasNode(pod.Status.NominatedNodeName)
 		}
 		own := o.ownDestination()
 		return own != nil && placement.SchedulableOnNode(&pod, own.Node)
@@ -354,13 +389,18 @@ func (o observed) notScheduledRefusal() *mirror.Refusal {
 			message = c.Message
 		}
 	}
-	return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.Member.Registration, pod.Name, message)
+	where := fmt.Sprintf("in member %q", o.Member.Registration)
+	if node := o.Claim.selectedNode(); node != o.Member.NodeName {
+		where = fmt.Sprintf("on node %q of member %q", node, o.Member.Registration)
+	}
+	return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %q %s: %s", pod.Name, where, message)
 }
 
 // decideAfterTimeout returns the decision after the member's timeout.
 func (o observed) decideAfterTimeout(why *mirror.Refusal) decision {
 	waiting := nothing{o.Claim.Timeout}
-	if len(o.Pods) == 0 || !claimsMovable(o.ClaimGroup) || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.StillProvisioning }) {
+	node := o.failedNode(why)
+	if len(o.Pods) == 0 || !claimsMovable(o.ClaimGroup) && (node == "" || !claimsMovableInMember(o.ClaimGroup)) || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.StillProvisioning }) {
 		return waiting // root_pvc reports the reason, except for slow provisioning
 	}
 	tried := report.AttemptedMembersOf(o.Claim.Root).BeginRound(o.Now)
@@ -368,14 +408,14 @@ func (o observed) decideAfterTimeout(why *mirror.Refusal) decision {
 		return nothing{time.Unix(tried.Until, 0).Sub(o.Now)}
 	}
 	claims := slices.DeleteFunc(slices.Clone(o.ClaimGroup), func(c observedClaim) bool { return !o.memberSelectedFor(c) })
-	others := o.suitableMembers()
+	others := o.otherSuitable(node)
 	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.capacityFitsHere() && o.provisionableOnAnyNode() {
 		return lowerCapacity{}
 	}
-	known := tried.HasAttempted(o.Member.ClusterID)
-	tried = tried.WithFailedMember(o.Member, why)
+	known := tried.HasAttemptedNode(o.Member.ClusterID, node)
+	tried = tried.WithFailedNode(o.Member, node, why)
 	for _, p := range others {
-		if !tried.HasAttempted(p.ClusterID) {
+		if !tried.HasAttemptedNode(p.ClusterID, p.Node.Name) {
 			tried.Moved = o.Now.Unix()
 			return moveClaims{claims, p.Node, tried, why}
 		}
@@ -389,8 +429,20 @@ func (o observed) decideAfterTimeout(why *mirror.Refusal) decision {
 	return waiting
 }
 
+// failedNode returns the selected virtual node if other groups of the member's nodes may satisfy the claim. Otherwise,
+// it returns "", for the whole member. The volume of a leaf class that binds immediately depends on no Pod, and so
+// on no group.
+func (o observed) failedNode(why *mirror.Refusal) string {
+	node := o.Claim.selectedNode()
+	if node == o.Member.NodeName || !report.ReasonDependsOnNode(why.Reason) ||
+		o.Claim.BindsImmediately && (why.Reason == v1alpha1.ReasonProvisioningFailed || why.Reason == v1alpha1.ReasonOutOfSpace) {
+		return ""
+	}
+	return node
+}
+
 // provisionableOnAnyNode reports whether the member could have provisioned the claim on any of its nodes. If the
-// claim's own Pods or their other volumes exclude nodes, the nodes that remain may lack capacity
+// claim's own Pods, their group or their other volumes exclude nodes, the nodes that remain may lack capacity
 // while others have it, and a tenant could make the class look full for all tenants. One Pod must
 // have waited in the member for the timeout: a Pod that has just replaced another proves nothing. None
 // of this applies to a leaf class that binds immediately: its volumes depend on no Pod.
@@ -398,7 +450,7 @@ func (o observed) provisionableOnAnyNode() bool {
 	if o.Claim.BindsImmediately {
 		return true
 	}
-	if len(o.Shared) > 0 || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.Class.Name != o.Claim.Class.Name }) ||
+	if o.Claim.selectedNode() != o.Member.NodeName || len(o.Shared) > 0 || slices.ContainsFunc(o.ClaimGroup, func(c observedClaim) bool { return c.Class.Name != o.Claim.Class.Name }) ||
 		slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool { return podspec.RestrictsMemberNodes(&pod, o.Member) }) {
 		return false
 	}
@@ -411,26 +463,46 @@ func (o observed) provisionableOnAnyNode() bool {
 // claimsMovable reports whether another member can satisfy the claims: all have Xylem's classes, and none
 // has a volume, or a data source that ties it to one member.
 func claimsMovable(group []observedClaim) bool {
-	return !slices.ContainsFunc(group, func(c observedClaim) bool {
-		return c.Class == nil || c.Root.Spec.VolumeName != "" || c.pinnedBySource()
-	})
+	return claimsMovableInMember(group) && !slices.ContainsFunc(group, observedClaim.pinnedBySource)
+}
+
+// claimsMovableInMember reports whether other nodes of the same member can satisfy the claims.
+func claimsMovableInMember(group []observedClaim) bool {
+	return !slices.ContainsFunc(group, func(c observedClaim) bool { return c.Class == nil || c.Root.Spec.VolumeName != "" })
 }
 
 func (o observed) ownDestination() *placement.Candidate {
-	if i := slices.IndexFunc(o.Destinations, func(p placement.Candidate) bool { return p.NodeName == o.Member.NodeName }); i >= 0 {
+	if i := slices.IndexFunc(o.Destinations, func(p placement.Candidate) bool { return p.Node.Name == o.Claim.selectedNode() }); i >= 0 {
 		return &o.Destinations[i]
 	}
 	return nil
 }
 
-// suitableMembers returns the other members that can satisfy the claims, starting with the one with the
-// most capacity.
-func (o observed) suitableMembers() []placement.Verdict {
-	found := slices.DeleteFunc(placement.Survey(o.placementQuery(), o.Destinations), func(v placement.Verdict) bool { return v.NodeName == o.Member.NodeName || !v.Suitable() })
+// otherSuitable returns the other members and virtual nodes that can satisfy the claims: only those of this member if it has
+// the data source of one of them. If only the given virtual node
+// failed, the others of this member come first, because placed claims then stay in their member. Otherwise, the order
+// starts with the one with the most capacity.
+func (o observed) otherSuitable(failedNode string) []placement.Verdict {
+	onlyHere := !claimsMovable(o.ClaimGroup)
+	found := slices.DeleteFunc(placement.Survey(o.placementQuery(), o.Destinations), func(v placement.Verdict) bool {
+		here := v.ClusterID == o.Member.ClusterID
+		return !v.Suitable() || onlyHere && !here || here && (failedNode == "" || v.Node.Name == failedNode)
+	})
 	slices.SortFunc(found, func(a, b placement.Verdict) int {
-		return cmp.Or(-cmp.Compare(a.Capacity, b.Capacity), cmp.Compare(a.NodeName, b.NodeName))
+		return cmp.Or(o.compareToOwn(a, b), -cmp.Compare(a.Capacity, b.Capacity), cmp.Compare(a.Node.Name, b.Node.Name))
 	})
 	return found
+}
+
+// compareToOwn orders the virtual nodes of this member before those of other members.
+func (o observed) compareToOwn(a, b placement.Verdict) int {
+	own := func(v placement.Verdict) int {
+		if v.ClusterID == o.Member.ClusterID {
+			return 0
+		}
+		return 1
+	}
+	return own(a) - own(b)
 }
 
 // placementQuery asks which members can take all claims of the group, and the Pods' shared volumes.
@@ -453,7 +525,7 @@ func (c observedClaim) placementNeed() placement.ClaimNeed {
 // consumerPods returns the Pods for which the scheduler selected this member. If there are none, it
 // returns all Pods without scheduling gates.
 func (o observed) consumerPods() []corev1.Pod {
-	chosen := slices.DeleteFunc(slices.Clone(o.Pods), func(pod corev1.Pod) bool { return pod.Status.NominatedNodeName != o.Member.NodeName })
+	chosen := slices.DeleteFunc(slices.Clone(o.Pods), func(pod corev1.Pod) bool { return !o.Member.HasNode(pod.Status.NominatedNodeName) })
 	if len(chosen) > 0 {
 		return chosen
 	}

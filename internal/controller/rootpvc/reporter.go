@@ -10,6 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
@@ -52,7 +53,7 @@ func (r *reporter) SetPlacedCondition(ctx context.Context, root *corev1.Persiste
 		return nil
 	}
 	if problem != nil && report.ReasonFailsClaim(problem.Reason) {
-		problem = report.AttemptedMembersOf(root).AppendOtherProblems(problem, r.link.Member)
+		problem = report.AttemptedMembersOf(root).AppendOtherProblems(problem, r.link.Member, root.Annotations[route.AnnSelectedNode])
 	}
 	shown := report.PlacedApplyBody(root, mirror.Reporter{ClusterID: r.link.ClusterID}, problem, r.link.Clock.Now())
 	if shown == nil {

@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"hash/fnv"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,16 +65,45 @@ func decideNodeSelection(o observed) decision {
 
 // followDataSource selects the member that has the data source.
 func (o observed) followDataSource(record mirror.DataSourceRecord) decision {
-	i := slices.IndexFunc(o.members, func(m placement.Candidate) bool { return m.ClusterID == record.ClusterID && m.Node != nil })
-	if i < 0 {
+	node := o.nodeOf(record.ClusterID)
+	if node == "" {
 		return o.unselectUnregistered()
 	}
-	node := o.members[i].NodeName
 	steered := o.sourceRecorded(record) && o.claim.Annotations[v1alpha1.AnnotationSteeredTo] == node
 	if steered && (o.selectedNode() == node || o.selectedNode() == "" && slices.ContainsFunc(o.pods, lostNomination)) {
 		return decision{}
 	}
 	return decision{write: true, node: node, record: &record}
+}
+
+// nodeOf returns the name of the member's virtual node, or "" if it has none. With spec.nodes, it is the node that the
+// scheduler or recovery selected, if it is one of them. Otherwise, it is one to which the Pods can be scheduled: the one that
+// this controller selected before or, so that claims with the same source do not all get the same node, any of them.
+func (o observed) nodeOf(clusterID string) string {
+	var able, all []string
+	for _, m := range o.members {
+		if m.ClusterID != clusterID || m.Node == nil {
+			continue
+		}
+		if all = append(all, m.Node.Name); m.MayRunPods(o.pods...) {
+			able = append(able, m.Node.Name)
+		}
+	}
+	if len(able) == 0 {
+		able = all
+	}
+	steered := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
+	switch {
+	case len(all) == 0:
+		return ""
+	case slices.Contains(all, o.selectedNode()):
+		return o.selectedNode()
+	case slices.Contains(able, steered):
+		return steered
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(o.claim.UID))
+	return able[hash.Sum32()%uint32(len(able))] //nolint:gosec // a member has few virtual nodes
 }
 
 // lostNomination reports whether a Pod lost its nomination, so root_pod may have removed the selected node
@@ -84,7 +114,7 @@ func lostNomination(pod corev1.Pod) bool { return podstatus.NominationLost(&pod)
 // node anymore, because the scheduler could then never use it.
 func (o observed) unselectUnregistered() decision {
 	node := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
-	if node == "" || node != o.selectedNode() || slices.ContainsFunc(o.members, func(m placement.Candidate) bool { return m.NodeName == node }) {
+	if node == "" || node != o.selectedNode() || slices.ContainsFunc(o.members, func(m placement.Candidate) bool { return m.HasNode(node) }) {
 		return decision{}
 	}
 	return decision{write: true, removeSelection: true}
@@ -98,7 +128,7 @@ func (o observed) selectForPopulator() decision {
 	var chosen *placement.Verdict
 	var able []placement.Verdict
 	for _, v := range placement.Survey(query, o.members) {
-		if v.NodeName == o.selectedNode() {
+		if v.VirtualNodeName() == o.selectedNode() {
 			chosen = &v
 		}
 		if v.Node != nil && v.RuleObstacle == nil {
@@ -112,9 +142,9 @@ func (o observed) selectForPopulator() decision {
 		return decision{}
 	}
 	slices.SortFunc(able, func(a, b placement.Verdict) int {
-		return cmp.Or(cmp.Compare(rankByRunningPods(b), rankByRunningPods(a)), cmp.Compare(a.Registration, b.Registration))
+		return cmp.Or(cmp.Compare(rankByRunningPods(b), rankByRunningPods(a)), cmp.Compare(a.Registration, b.Registration), cmp.Compare(a.Node.Name, b.Node.Name))
 	})
-	return decision{write: true, node: able[0].NodeName}
+	return decision{write: true, node: able[0].Node.Name}
 }
 
 // rankByRunningPods returns 1 if the Pods can run on the member's node, and 0 otherwise.

@@ -233,7 +233,7 @@ func (w *Watcher) causeOfClaimUse(ctx context.Context, cr *v1alpha1.ClusterRegis
 	}
 	by := blockingPodsOf(pods, claim.Key)
 	why := noCause
-	if pod := by.firstEndingPod(); pod != nil && pod.Spec.NodeName == cr.NodeName() {
+	if pod := by.firstEndingPod(); pod != nil && cr.HasNode(pod.Spec.NodeName) {
 		why, err = w.causeOfDeletion(ctx, cr, explainer, candidate{Deletion: account.Deletion{Kind: kindPod, Key: client.ObjectKeyFromObject(pod)}, object: pod})
 	} else if pod != nil {
 		why = causeOfPodDeletion(pod, w.Clock.Now())

@@ -67,9 +67,9 @@ func awaitsLeafIn(obj client.Object, cr *v1alpha1.ClusterRegistration) bool {
 		if placed := obj.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" {
 			return placed == cr.Status.ClusterID
 		}
-		return obj.Spec.VolumeName == "" && obj.Annotations[route.AnnSelectedNode] == cr.NodeName()
+		return obj.Spec.VolumeName == "" && cr.HasNode(obj.Annotations[route.AnnSelectedNode])
 	case *corev1.Pod:
-		return !podstatus.IsPodFinished(obj) && cmp.Or(obj.Spec.NodeName, obj.Status.NominatedNodeName) == cr.NodeName()
+		return !podstatus.IsPodFinished(obj) && cr.HasNode(cmp.Or(obj.Spec.NodeName, obj.Status.NominatedNodeName))
 	}
 	return false
 }

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,6 +49,12 @@ const (
 	// is the node-monitor-grace-period of kube-controller-manager up to 1.31, which is
 	// shorter than the 50 s of later versions.
 	DefaultGrace = 40 * time.Second
+
+	// groupWrites is the number of writes per second to the Nodes of a member's groups, of which each scheduler and kube-proxy
+	// receives an event. groupWritesBurst lets all of them be created, or become away, at once.
+	groupWrites      = 10
+	groupWritesBurst = 3 * v1alpha1.MaxNodesOfMember
+	groupWriteRetry  = time.Second
 
 	// podNodeNameField is the field selector of Pods bound to a node. The API server supports it,
 	// but the caches have no index with this name.
@@ -86,10 +97,12 @@ type Reconciler struct {
 	mu sync.Mutex
 	// awaySince maps a registration to the time when its member was first observed as away.
 	awaySince map[string]time.Time
-	// awaitedNodes maps registrations to the name of the Node that they wait for. They wait until
-	// the Pods on it are gone, or until the name is free.
-	awaitedNodes map[string]string
-	// reported maps registrations to the UID of the Node in their last event.
+	// awaitedNodes maps registrations to the names of the Nodes that they wait for. They wait until
+	// the Pods on them are gone, or until the name is free.
+	awaitedNodes map[string]sets.Set[string]
+	// writes limits the writes to the Nodes of groups, by registration.
+	writes map[string]*rate.Limiter
+	// reported maps the names of registrations' Nodes to the UID of the Node in the last event.
 	reported map[string]types.UID
 }
 
@@ -124,110 +137,168 @@ func (r *Reconciler) setDefaults() {
 	if r.Grace == 0 {
 		r.Grace = DefaultGrace
 	}
-	r.awaySince, r.awaitedNodes, r.reported = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
+	r.awaySince, r.awaitedNodes, r.reported = map[string]time.Time{}, map[string]sets.Set[string]{}, map[string]types.UID{}
+	r.writes = map[string]*rate.Limiter{}
 }
 
-// Reconcile reconciles the Node of one registration, and the Node's CSINode. A failure of one does not delay the other.
+// Reconcile reconciles the Nodes of one registration, and their CSINodes. A failure of one does not delay the others.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observeNode(ctx, request.Name)
+	o, err := r.observeMember(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decideNode(o)
-	r.recordDecision(request.Name, o, d)
-	err = r.executeAction(ctx, request.Name, o, d.do)
-	if o.registration == nil {
-		guarded.DeleteWriteMetrics(request.Name) // the metrics may have been deleted before this write
-	}
-	again := d.again
-	if _, removed := d.do.(removeNode); !removed && o.isNodeOf(request.Name) {
-		recheck, csiNodeErr := r.reconcileCSINode(ctx, o.node, d.do == nil)
-		if csiNodeErr != nil && d.again > 0 { // a retry with backoff could come after the end of the grace period
-			ctrl.LoggerFrom(ctx).Error(csiNodeErr, "could not reconcile the CSINode of a virtual node", "cluster", request.Name, "node", o.node.Name)
-			recheck, csiNodeErr = r.Recheck, nil
-		}
-		again, err = route.SoonerDelay(again, recheck), errors.Join(err, csiNodeErr)
-	}
+	existing, err := index.VirtualNodesOf(ctx, r.Client, request.Name)
 	if err != nil {
+		return reconcile.Result{}, err
+	}
+	awaited := sets.New[string]()
+	var again time.Duration
+	var failures []error
+	all := virtualNodesOf(o, existing)
+	for i := range all { // begin with another Node each time, so that no Node always exceeds the limit of writes
+		each := all[(i+int(o.now.Unix()))%len(all)]
+		recheck, err := r.reconcileNode(ctx, request.Name, each, awaited)
+		again, failures = route.SoonerDelay(again, recheck), append(failures, err)
+	}
+	r.waitForNodes(request.Name, awaited)
+	if o.registration == nil {
+		guarded.DeleteWriteMetrics(request.Name) // the metrics may have been deleted before these writes
+		if len(existing) == 0 {
+			r.forget(request.Name)
+		}
+	}
+	if err := errors.Join(failures...); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-func (r *Reconciler) observeNode(ctx context.Context, name string) (observed, error) {
+// reconcileNode reconciles one Node and its CSINode. It adds the Node to awaited if the registration waits for it.
+func (r *Reconciler) reconcileNode(ctx context.Context, registration string, o observed, awaited sets.Set[string]) (time.Duration, error) {
+	o, err := r.observeNode(ctx, registration, o, awaited)
+	if err != nil {
+		return 0, err
+	}
+	d := decideNode(o)
+	if d.nameTaken {
+		awaited.Insert(o.name)
+		r.waitForNodes(registration, awaited)
+	}
+	r.reportOnce(registration, o, d)
+	if d.do != nil && !o.isWholeMember() && !r.mayWrite(registration, o.now.Time) {
+		return route.SoonerDelay(d.again, groupWriteRetry), nil
+	}
+	err = r.executeAction(ctx, registration, o, d.do)
+	if _, removed := d.do.(removeNode); removed || !o.isNodeOf(registration) {
+		return d.again, err
+	}
+	recheck, csiNodeErr := r.reconcileCSINode(ctx, o.node, d.do == nil)
+	if csiNodeErr != nil && d.again > 0 { // a retry with backoff could come after the end of the grace period
+		ctrl.LoggerFrom(ctx).Error(csiNodeErr, "could not reconcile the CSINode of a virtual node", "cluster", registration, "node", o.node.Name)
+		recheck, csiNodeErr = r.Recheck, nil
+	}
+	return route.SoonerDelay(d.again, recheck), errors.Join(err, csiNodeErr)
+}
+
+// observeMember observes what is the same for all Nodes of a registration.
+func (r *Reconciler) observeMember(ctx context.Context, name string) (observed, error) {
 	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, port: r.Port, grace: r.Grace, recheck: r.Recheck, declaresFeatures: r.DeclaresFeatures}
 	o.state, o.knownToFleet = r.Fleet.MemberState(name)
-
 	var err error
 	o.registration, err = index.FindObject[v1alpha1.ClusterRegistration](ctx, r.Client, index.ClusterScopedKey(name))
 	if err == nil && o.registration == nil { // the cache may lack an object that exists
 		o.registration, err = index.FindObject[v1alpha1.ClusterRegistration](ctx, r.Live, index.ClusterScopedKey(name))
 	}
-	switch {
-	case err != nil:
-		return o, err
-	case o.registration == nil:
-		o.node, err = r.nodeOfGoneRegistration(ctx, name)
-	default:
-		o.node, err = r.findNodeOf(ctx, o.registration)
-	}
 	if err != nil {
 		return o, err
 	}
-	node := ""
-	if o.registrationLeaving() {
-		node = o.nodeName()
+	whole := o
+	if o.registration != nil {
+		whole.name = o.registration.NodeName()
 	}
-	r.waitForNode(name, node) // before the Pods are counted, so that no deletion is missed
-	if node != "" {
-		if o.pods, err = r.countPodsOn(ctx, node, o.registration == nil, o.state.LinkRemoved); err != nil {
-			return o, err
-		}
-	}
-	o.awaySince = r.awaySinceOf(name, judgeMember(o).ready, o.now.Time)
+	o.awaySince = r.awaySinceOf(name, judgeMember(whole).ready, o.now.Time)
 	return o, nil
 }
 
-// findNodeOf returns the Node with a registration's node name, even if it is foreign. If the
-// cache does not have it, findNodeOf reads it live, because the cache may be stale or limited to
-// Xylem's Nodes.
-func (r *Reconciler) findNodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
-	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(cr.NodeName()))
-	if err == nil && node == nil && cr.Status.ClusterID != "" {
-		return index.FindObject[corev1.Node](ctx, r.Live, index.ClusterScopedKey(cr.NodeName()))
+// virtualNodesOf returns the Nodes that a member must have, and those that it has and that must go, with what is
+// observed about the member.
+func virtualNodesOf(member observed, existing []corev1.Node) []observed {
+	var found []observed
+	names := sets.New[string]()
+	add := func(name string, change func(*observed)) {
+		if !names.Has(name) {
+			names.Insert(name)
+			o := member
+			o.name = name
+			change(&o)
+			found = append(found, o)
+		}
 	}
-	return node, err
+	registration := member.registration
+	known := registration != nil && (len(registration.Spec.Nodes) == 0 || // the summary may be that of earlier rules
+		member.state.NodeSummary != nil && equality.Semantic.DeepEqual(member.state.NodeSummary.GroupRules, registration.Spec.Nodes))
+	switch {
+	case registration == nil:
+	case len(registration.Spec.Nodes) == 0:
+		add(registration.NodeName(), func(*observed) {})
+	case known:
+		groups := member.state.NodeSummary.Groups
+		for i := range groups {
+			add(v1alpha1.GroupNodeName(groups[i].Name, registration.NodeName()), func(o *observed) { o.group = &groups[i] })
+		}
+	}
+	for i := range existing {
+		add(existing[i].Name, func(o *observed) { o.lost = known || registration != nil && o.isWholeMember() })
+	}
+	return found
 }
 
-// nodeOfGoneRegistration returns the Node of a registration that is gone, or nil.
-func (r *Reconciler) nodeOfGoneRegistration(ctx context.Context, registration string) (*corev1.Node, error) {
-	var list corev1.NodeList
-	if err := r.Client.List(ctx, &list, client.MatchingLabels{
-		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelCluster: registration,
-	}); err != nil {
-		return nil, fmt.Errorf("list the nodes that registration %s left behind: %w", registration, err)
+// observeNode observes one Node. If it must go, the registration waits for it.
+func (r *Reconciler) observeNode(ctx context.Context, registration string, o observed, awaited sets.Set[string]) (observed, error) {
+	var err error
+	o.node, err = index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(o.name))
+	if err == nil && o.node == nil && o.registration != nil && o.registration.Status.ClusterID != "" {
+		// The cache may be stale, or limited to Xylem's Nodes.
+		o.node, err = index.FindObject[corev1.Node](ctx, r.Live, index.ClusterScopedKey(o.name))
 	}
-	if len(list.Items) == 0 {
-		return nil, nil
+	if err != nil || !o.mustGo() || o.node == nil && o.registration != nil && o.registration.Status.ClusterID == "" {
+		return o, err
 	}
-	return &list.Items[0], nil
+	awaited.Insert(o.name)
+	r.waitForNodes(registration, awaited) // before the Pods are counted, so that no deletion is missed
+	cached, err := index.PodsOnNode(ctx, r.Client, o.name)
+	if err != nil {
+		return o, err
+	}
+	gone, ended := o.registration == nil, o.state.LinkRemoved
+	if o.pods = countStaying(cached, gone, ended); o.pods == 0 {
+		o.pods, err = r.countPodsOn(ctx, o.name, gone, ended)
+	}
+	return o, err
 }
 
-// countPodsOn counts the Pods bound to a Node, except those of DaemonSets. Once the registration is gone,
+// countStaying counts the Pods of a Node that keep it, which are all but those of DaemonSets. Once the registration is gone,
 // or its link has ended, those that only finalizers keep do not count either. Once the link has ended,
 // Pods without a leaf do not count, because they will get none; before that, a leaf may exist that is
-// not recorded yet (I6). countPodsOn reads live, because a Node without such Pods is deleted.
+// not recorded yet (I6).
+func countStaying(pods []corev1.Pod, gone, ended bool) int {
+	count := 0
+	for i := range pods {
+		pod := &pods[i]
+		if podspec.IsDaemonSetPod(pod) || (gone || ended) && podstatus.OnlyFinalizersRemain(pod) || ended && !podstatus.HadLeafPod(pod) {
+			continue
+		}
+		count++
+	}
+	return count
+}
+
+// countPodsOn counts the Pods that keep a Node. It reads live, because a Node without such Pods is deleted.
 func (r *Reconciler) countPodsOn(ctx context.Context, node string, gone, ended bool) (int, error) {
 	var list corev1.PodList
 	count := 0
 	if err := index.ListPages(ctx, r.Live, &list, func() {
-		for i := range list.Items {
-			pod := &list.Items[i]
-			if podspec.IsDaemonSetPod(pod) || (gone || ended) && podstatus.OnlyFinalizersRemain(pod) || ended && !podstatus.HadLeafPod(pod) {
-				continue
-			}
-			count++
-		}
+		count += countStaying(list.Items, gone, ended)
 	}, client.MatchingFields{podNodeNameField: node}); err != nil {
 		return 0, fmt.Errorf("list the Pods bound to node %s: %w", node, err)
 	}
@@ -253,34 +324,49 @@ func (r *Reconciler) executeAction(ctx context.Context, name string, o observed,
 	return nil
 }
 
-// recordDecision stores what nodeToRegistrations and podToRegistrations need to enqueue the registration, and emits an event
-// once for each problem.
-func (r *Reconciler) recordDecision(name string, o observed, d decision) {
-	if o.registration == nil && o.node == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.awaySince, name)
-		delete(r.awaitedNodes, name)
-		delete(r.reported, name)
-		return
+// mayWrite reports whether the limit of writes to the Nodes of a registration's groups allows another one.
+func (r *Reconciler) mayWrite(registration string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	limit, found := r.writes[registration]
+	if !found {
+		limit = rate.NewLimiter(groupWrites, groupWritesBurst)
+		r.writes[registration] = limit
 	}
-	if d.nameTaken {
-		r.waitForNode(name, o.node.Name)
-	}
+	return limit.AllowN(now, 1)
+}
+
+// forget removes what is known about a registration that is gone.
+func (r *Reconciler) forget(registration string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.awaySince, registration)
+	delete(r.awaitedNodes, registration)
+	delete(r.writes, registration)
+	maps.DeleteFunc(r.reported, func(key string, _ types.UID) bool { return strings.HasPrefix(key, registration+"/") })
+}
+
+// reportOnce emits an event once for each problem with a Node.
+func (r *Reconciler) reportOnce(registration string, o observed, d decision) {
 	var about types.UID
-	if d.nameTaken || o.registration == nil {
+	if d.nameTaken || o.registration == nil && o.node != nil {
 		about = o.node.UID
 	}
+	key := registration + "/" + o.name
 	r.mu.Lock()
-	already := r.reported[name] == about
-	r.reported[name] = about
+	already := r.reported[key] == about
+	if about == "" {
+		delete(r.reported, key)
+	} else {
+		r.reported[key] = about
+	}
 	r.mu.Unlock()
 	switch {
 	case already || about == "":
 	case d.nameTaken:
 		reportNameTaken(r.Recorder, o.registration, o.node)
 	default:
-		reportRegistrationGone(r.Recorder, o.node, name, o.pods)
+		reportRegistrationGone(r.Recorder, o.node, registration, o.pods)
 	}
 }
 
@@ -300,14 +386,10 @@ func (r *Reconciler) awaySinceOf(name string, ready bool, now time.Time) time.Ti
 	return since
 }
 
-func (r *Reconciler) waitForNode(name, node string) {
+func (r *Reconciler) waitForNodes(registration string, nodes sets.Set[string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if node == "" {
-		delete(r.awaitedNodes, name)
-		return
-	}
-	r.awaitedNodes[name] = node
+	r.awaitedNodes[registration] = nodes.Clone()
 }
 
 // nodeToRegistrations enqueues the registration of a Node or its CSINode, and those that wait for the Node to be deleted.
@@ -333,7 +415,7 @@ func (r *Reconciler) registrationsWaitingFor(node string) []reconcile.Request {
 	defer r.mu.Unlock()
 	var requests []reconcile.Request
 	for name, awaited := range r.awaitedNodes {
-		if awaited == node {
+		if awaited.Has(node) {
 			requests = append(requests, requestForDriver(name))
 		}
 	}

@@ -10,17 +10,22 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 // observed is the input of decideNode for a registration and its Node.
 type observed struct {
 	registration *v1alpha1.ClusterRegistration // nil means that a live read found none
-	// node is the Node with the registration's node name, even if it is foreign, or the Node
-	// of a registration that is gone. It may be nil.
+	// name is the name of the virtual node. group is the group of the member's nodes that it represents. It is nil if the
+	// Node represents the whole member, or if its group is not known yet. lost means that its group no longer exists.
+	name  string
+	group *member.NodeGroup
+	lost  bool
+	// node is the Node with that name, even if it is foreign. It may be nil.
 	node *corev1.Node
 	// pods is the number of Pods bound to the Node, even if somebody has deleted it. They are counted
-	// only if the registration is leaving.
+	// only if the Node must go.
 	pods         int
 	state        fleet.State
 	knownToFleet bool // whether the fleet has the registration
@@ -35,9 +40,28 @@ type observed struct {
 	declaresFeatures bool
 }
 
-// registrationLeaving reports whether the Node must be deleted when no Pods are bound to it.
+// registrationLeaving reports whether all of the member's Nodes must go.
 func (o observed) registrationLeaving() bool {
 	return o.registration == nil || o.registration.DeletionTimestamp != nil
+}
+
+// mustGo reports whether the Node must be deleted when no Pods are bound to it.
+func (o observed) mustGo() bool { return o.lost || o.registrationLeaving() }
+
+// isWholeMember reports whether the Node represents all of the member's nodes.
+func (o observed) isWholeMember() bool {
+	return o.registration != nil && o.name == o.registration.NodeName()
+}
+
+// summary returns the summary of the member's nodes that the Node represents, or nil if it is not known.
+func (o observed) summary() *member.NodeSummary {
+	switch {
+	case o.group != nil:
+		return &o.group.Summary
+	case o.isWholeMember():
+		return o.state.NodeSummary
+	}
+	return nil
 }
 
 // nodeNamesRegistration reports whether the Node represents this registration, not a later one of the same
@@ -49,17 +73,6 @@ func (o observed) nodeNamesRegistration() bool {
 // isNodeOf reports whether the Node exists, and names this registration.
 func (o observed) isNodeOf(registration string) bool {
 	return o.node != nil && nodes.IsVirtual(o.node) && o.node.Labels[v1alpha1.LabelCluster] == registration
-}
-
-// nodeName returns the name of the Node, whether or not it exists, or "" if there is none.
-func (o observed) nodeName() string {
-	switch {
-	case o.node != nil:
-		return o.node.Name
-	case o.registration != nil && o.registration.Status.ClusterID != "":
-		return o.registration.NodeName()
-	}
-	return ""
 }
 
 // nodeClusterID returns the cluster ID that the Node represents. It is the recorded one, because
@@ -100,10 +113,10 @@ func decideNode(o observed) decision {
 	case o.registration != nil && o.registration.Status.ClusterID == "":
 		return decision{} // the member's identity is not recorded yet
 	case nodes.NameTaken(o.node, o.nodeClusterID()):
-		return decision{nameTaken: !o.registrationLeaving(), again: recheckOfTakenName(o)}
-	case o.registrationLeaving() && (o.node == nil && o.pods == 0 || o.node != nil && !o.nodeNamesRegistration()):
+		return decision{nameTaken: !o.mustGo(), again: recheckOfTakenName(o)}
+	case o.mustGo() && (o.node == nil && o.pods == 0 || o.node != nil && !o.nodeNamesRegistration()):
 		return decision{}
-	case o.registrationLeaving() && o.node != nil && o.pods == 0 && cordonedIfNeeded(o):
+	case o.mustGo() && o.node != nil && o.pods == 0 && cordonedIfNeeded(o):
 		return decision{do: removeNode{}}
 	case o.node == nil:
 		node := newVirtualNode(o)
@@ -123,7 +136,7 @@ func decideNode(o observed) decision {
 }
 
 func recheckOfTakenName(o observed) time.Duration {
-	if o.registrationLeaving() {
+	if o.mustGo() {
 		return 0
 	}
 	return o.recheck
@@ -141,7 +154,7 @@ type memberVerdict struct {
 	passing bool
 }
 
-// judgeMember reports whether the member is ready, or why it is not.
+// judgeMember reports whether the Node's part of the member is ready, or why it is not.
 func judgeMember(o observed) memberVerdict {
 	if o.registration == nil {
 		return memberVerdict{reason: v1alpha1.ReasonRegistrationGone, message: "the ClusterRegistration of this node is gone, but the cluster was not deregistered"}
@@ -152,18 +165,31 @@ func judgeMember(o observed) memberVerdict {
 		return memberVerdict{reason: s.Problem.Reason, message: s.Problem.Message, passing: mayPassWithoutAction(s.Problem.Reason)}
 	case !o.knownToFleet, !s.Connected, s.Identity.ClusterID != o.registration.Status.ClusterID:
 		return memberVerdict{reason: v1alpha1.ReasonConnecting, message: "Xylem is connecting to the member", passing: true}
-	case !s.Synced, s.NodeSummary == nil:
+	case s.Synced && o.lost:
+		return memberVerdict{ready: true, reason: v1alpha1.ReasonNoUsableNodes,
+			message: "no node of the member belongs to this virtual node any longer (spec.nodes). It accepts no new Pods, and Xylem deletes it once it has none"}
+	case !s.Synced, o.summary() == nil:
 		return memberVerdict{reason: v1alpha1.ReasonSyncing, message: "Xylem is reading the member's objects", passing: true}
-	case s.NodeSummary.Ready == 0:
-		return memberVerdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check the nodes of the member"}
-	case s.NodeSummary.Nodes == 0:
+	}
+	return judgeNodes(o)
+}
+
+func judgeNodes(o observed) memberVerdict {
+	whole, its, summary := "the member", "its", o.summary()
+	if o.group != nil {
+		whole, its = fmt.Sprintf("group %q of the member's nodes", o.group.Name), "the group's"
+	}
+	switch {
+	case summary.Ready == 0:
+		return memberVerdict{reason: v1alpha1.ReasonNoReadyNodes, message: whole + " has no Ready node. Check the nodes of the member"}
+	case summary.Nodes == 0:
 		// The Node stays Ready, because the host would otherwise evict its Pods, and in a single
 		// cluster, a cordon does not evict Pods. The Node has no capacity, so no new Pods are bound
 		// to it.
 		return memberVerdict{ready: true, reason: v1alpha1.ReasonNoUsableNodes, message: fmt.Sprintf(
-			"the member is connected, but accepts no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.NodeSummary.Ready)}
+			"the member is connected, but accepts no new Pods: all of %s Ready nodes (%d) are cordoned or tainted", its, summary.Ready)}
 	}
-	return memberVerdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected; its Ready nodes: %d", s.NodeSummary.Nodes)}
+	return memberVerdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected; %s Ready nodes: %d", its, summary.Nodes)}
 }
 
 func mayPassWithoutAction(reason string) bool {

@@ -52,7 +52,7 @@ func linked() fleet.State {
 const recheck = time.Minute
 
 func seen(change ...func(*observed)) observed {
-	o := observed{registration: registration(), state: linked(), knownToFleet: true, grace: DefaultGrace, recheck: recheck, now: metav1.NewTime(start)}
+	o := observed{name: "kosmos-cluster38", registration: registration(), state: linked(), knownToFleet: true, grace: DefaultGrace, recheck: recheck, now: metav1.NewTime(start)}
 	for _, c := range change {
 		c(&o)
 	}

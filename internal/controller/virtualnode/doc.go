@@ -38,6 +38,19 @@
 // where the Pod will run; patches of the Pods, because they require the permission to change any
 // Pod in the host; and removing the taint, because the node lifecycle controller adds it again.
 //
+// # Groups
+//
+// With spec.nodes, a member has a Node for each group of its nodes instead. Each Link divides the member's nodes by the rules, and
+// publishes the groups with the member's capacity. While the groups are not known, for example because the member is away and the
+// manager has just started, the Nodes stay as they are. The name of each Node ends in the name of the member's own Node, so a
+// name alone shows to which member a Pod belongs, even after the Node is gone. The Node's annotation
+// xylem.io/node-selector selects the group's nodes in the member, and its labels xylem.io/topology-... name the topologies of
+// volumes that at least one of these nodes can use.
+//
+// A Node that loses its group is cordoned, and deleted once no Pods are bound to it. Until then, it stays Ready, because its Pods may
+// still run: rules must not evict Pods. A Node whose nodes are all cordoned is cordoned too. The Node's own annotation
+// records whether Xylem cordoned it, so that Xylem does not undo an admin's cordon.
+//
 // # Capacity
 //
 // The Node's capacity is the sum of the resources of the member's nodes that are ready and

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -28,6 +29,8 @@ const (
 type requestedMeta struct {
 	Labels []string   `json:"labels,omitempty"`
 	Taints []taintKey `json:"taints,omitempty"`
+	// Cordoned means that Xylem cordoned the Node, because its group is cordoned or lost.
+	Cordoned bool `json:"cordoned,omitempty"`
 	// WhenAway also applies to the Node of a registration that is gone.
 	WhenAway v1alpha1.AwayPolicy `json:"whenAway,omitempty"`
 }
@@ -41,7 +44,7 @@ type taintKey struct {
 func taintKeyOf(t corev1.Taint) taintKey { return taintKey{t.Key, t.Effect} }
 
 func newVirtualNode(o observed) *corev1.Node {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.registration.NodeName()}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.name}}
 	setMetadata(node, o)
 	return node
 }
@@ -56,7 +59,8 @@ func setMetadata(node *corev1.Node, o observed) {
 		}
 		return
 	}
-	now := requestedMeta{Labels: slices.Sorted(maps.Keys(o.registration.Spec.Node.Labels)), WhenAway: o.registration.WhenAway()}
+	labels := requestedLabels(node, o, before)
+	now := requestedMeta{Labels: slices.Sorted(maps.Keys(labels)), WhenAway: o.registration.WhenAway()}
 	taints := o.registration.Taints()
 	for _, taint := range taints {
 		now.Taints = append(now.Taints, taintKeyOf(taint))
@@ -64,15 +68,14 @@ func setMetadata(node *corev1.Node, o observed) {
 	if isAway, _ := isAwayNow(node, o); isAway && o.registration.WhenAway() == v1alpha1.WhenAwayKeep {
 		taints = append(taints, awayTaint)
 	}
-	setNodeLabels(node, o, before)
+	setNodeLabels(node, o, before, labels)
 	setBackendLabels(node, placement.RulesOfRegistration(o.registration).BackendNames())
 	node.Spec.Taints = mergedTaints(node.Spec.Taints, taints, before.Taints)
-	if o.registrationLeaving() {
-		node.Spec.Unschedulable = true
-	}
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
+	setGroup(node, o)
+	now.Cordoned = setCordon(node, o, before)
 	delete(node.Annotations, annAttachDetach)
 	if path := nodes.MetricsPathOf(node.Name); o.port != 0 {
 		node.Annotations[nodes.AnnMetricsPath] = path
@@ -98,7 +101,63 @@ func requestedBefore(node *corev1.Node) requestedMeta {
 	return before
 }
 
-func setNodeLabels(node *corev1.Node, o observed, before requestedMeta) {
+// requestedLabels returns the labels that the registration and the Node's group request. While the group is not known,
+// its labels stay.
+func requestedLabels(node *corev1.Node, o observed, before requestedMeta) map[string]string {
+	labels := map[string]string{}
+	if o.group != nil {
+		maps.Copy(labels, o.group.Labels)
+	} else if !o.isWholeMember() {
+		for _, key := range before.Labels {
+			if value, found := node.Labels[key]; found {
+				labels[key] = value
+			}
+		}
+	}
+	maps.Copy(labels, o.registration.Spec.Node.Labels)
+	return labels
+}
+
+// setGroup sets what shows the Node's group, and the topologies of volumes that the group's nodes can use.
+func setGroup(node *corev1.Node, o observed) {
+	if o.group == nil && !o.isWholeMember() {
+		return // not known yet, or lost
+	}
+	maps.DeleteFunc(node.Labels, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.LabelTopologyPrefix) })
+	if o.group == nil {
+		delete(node.Labels, v1alpha1.LabelNodeGroup)
+		delete(node.Annotations, v1alpha1.AnnotationNodeSelector)
+		return
+	}
+	node.Labels[v1alpha1.LabelNodeGroup] = o.group.Name
+	for _, key := range o.group.Topologies {
+		node.Labels[key] = ""
+	}
+	if value, err := json.Marshal(o.group.Selector); err == nil { // never fails
+		node.Annotations[v1alpha1.AnnotationNodeSelector] = string(value)
+	}
+}
+
+// setCordon cordons a Node that must go, or whose group is cordoned, and uncordons it if Xylem cordoned it because of its
+// group. It reports whether Xylem cordoned it for that reason.
+func setCordon(node *corev1.Node, o observed, before requestedMeta) bool {
+	cordon := o.lost || o.group != nil && o.group.Cordoned || before.Cordoned && o.group == nil && !o.isWholeMember()
+	switch {
+	case o.registrationLeaving():
+		node.Spec.Unschedulable = true
+		return before.Cordoned
+	case cordon && !node.Spec.Unschedulable && (o.lost || !before.Cordoned):
+		node.Spec.Unschedulable = true
+		return true
+	case cordon: // an admin cordoned the Node first, or uncordoned it since
+		return before.Cordoned
+	case before.Cordoned:
+		node.Spec.Unschedulable = false
+	}
+	return false
+}
+
+func setNodeLabels(node *corev1.Node, o observed, before requestedMeta, requested map[string]string) {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
@@ -107,7 +166,7 @@ func setNodeLabels(node *corev1.Node, o observed, before requestedMeta) {
 			delete(node.Labels, key)
 		}
 	}
-	maps.Copy(node.Labels, o.registration.Spec.Node.Labels)
+	maps.Copy(node.Labels, requested)
 	maps.Copy(node.Labels, map[string]string{
 		corev1.LabelHostname:             node.Name,
 		corev1.LabelNodeExcludeBalancers: "",
@@ -116,7 +175,7 @@ func setNodeLabels(node *corev1.Node, o observed, before requestedMeta) {
 		v1alpha1.LabelCluster:            o.registration.Name,
 		v1alpha1.LabelClusterID:          o.registration.Status.ClusterID,
 	})
-	if facts := o.state.NodeSummary; facts != nil {
+	if facts := o.summary(); facts != nil {
 		setOrRemoveLabel(node.Labels, corev1.LabelArchStable, facts.Architecture)
 		setOrRemoveLabel(node.Labels, corev1.LabelOSStable, facts.OperatingSystem)
 	}
@@ -174,20 +233,43 @@ func mergedTaints(there, wanted []corev1.Taint, before []taintKey) []corev1.Tain
 func setNodeStatus(node *corev1.Node, o observed) (changed bool, again time.Duration) {
 	before := node.Status.DeepCopy()
 	again = setReadyConditions(node, o)
-	for _, c := range []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own memory"},
-		{Type: corev1.NodeDiskPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own disks"},
-		{Type: corev1.NodePIDPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own processes"},
-		{Type: corev1.NodeNetworkUnavailable, Reason: v1alpha1.ReasonNetworkOfMember, Message: "Pods use the member's network"},
-	} {
-		c.Status = corev1.ConditionFalse
-		nodes.SetCondition(node, c, o.now)
+	if o.group != nil || o.isWholeMember() {
+		for _, c := range resourceConditions(o.group) {
+			nodes.SetCondition(node, c, o.now)
+		}
 	}
 	if o.registration != nil {
 		setNodeResources(node, o)
 		setNodeInfo(node, o)
 	}
 	return !equality.Semantic.DeepEqual(before, &node.Status), again
+}
+
+// resourceConditions returns the conditions that kubelets set, besides Ready. If the Node represents the whole member,
+// they are not measured. For a group, those are true that are true on all of its nodes, with the reasons of kubelets.
+func resourceConditions(group *member.NodeGroup) []corev1.NodeCondition {
+	conditions := []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own memory"},
+		{Type: corev1.NodeDiskPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own disks"},
+		{Type: corev1.NodePIDPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own processes"},
+		{Type: corev1.NodeNetworkUnavailable, Reason: v1alpha1.ReasonNetworkOfMember, Message: "Pods use the member's network"},
+	}
+	reasons := map[corev1.NodeConditionType][2]string{
+		corev1.NodeMemoryPressure: {"KubeletHasSufficientMemory", "KubeletHasInsufficientMemory"},
+		corev1.NodeDiskPressure:   {"KubeletHasNoDiskPressure", "KubeletHasDiskPressure"},
+		corev1.NodePIDPressure:    {"KubeletHasSufficientPID", "KubeletHasInsufficientPID"},
+	}
+	for i := range conditions {
+		c := &conditions[i]
+		c.Status = corev1.ConditionFalse
+		if reason, ok := reasons[c.Type]; ok && group != nil {
+			c.Reason, c.Message = reason[0], "at least one node of the group has no such shortage"
+			if slices.Contains(group.Pressures, c.Type) {
+				c.Status, c.Reason, c.Message = corev1.ConditionTrue, reason[1], "all nodes of the group report this shortage"
+			}
+		}
+	}
+	return conditions
 }
 
 // isAwayNow reports whether the member has a permanent problem, or a temporary one for longer
@@ -246,8 +328,11 @@ func awayPolicyOf(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
 // setNodeResources sets the Node's resources to the last observed sum over the member's nodes. The
 // registration can override the value of each resource.
 func setNodeResources(node *corev1.Node, o observed) {
-	if facts := o.state.NodeSummary; facts != nil {
+	if facts := o.summary(); facts != nil {
 		node.Status.Capacity, node.Status.Allocatable = facts.Capacity.DeepCopy(), facts.Allocatable.DeepCopy()
+	}
+	if !o.isWholeMember() {
+		return
 	}
 	for name, quantity := range o.registration.Spec.Node.Capacity {
 		if node.Status.Capacity == nil {
@@ -269,7 +354,7 @@ func setNodeInfo(node *corev1.Node, o observed) {
 	case o.registration.Status.KubernetesVersion != "":
 		info.KubeletVersion = o.registration.Status.KubernetesVersion
 	}
-	if facts := o.state.NodeSummary; facts != nil {
+	if facts := o.summary(); facts != nil {
 		info.Architecture, info.OperatingSystem = facts.Architecture, facts.OperatingSystem
 		if o.declaresFeatures {
 			node.Status.DeclaredFeatures = slices.Clone(facts.ResizeFeatures)

@@ -14,9 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// sumCapacity returns the capacity of the nodes, minus the requests of the Pods on them.
-func sumCapacity(list []corev1.Node, workloads []*member.Workload) member.NodeSummary {
-	requested := requestsByNode(workloads)
+// sumCapacity returns the capacity of the nodes, minus the requests of the Pods on each node.
+func sumCapacity(list []corev1.Node, requested map[string]corev1.ResourceList) member.NodeSummary {
 	capacity, free := corev1.ResourceList{}, corev1.ResourceList{}
 	architectures, osses := sets.New[string](), sets.New[string]()
 	var facts member.NodeSummary

@@ -120,7 +120,7 @@ func TestSumCapacity(t *testing.T) {
 			want: sums(1, resources("4", "8Gi", "110"), resources("3800m", "0", "110"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, sumCapacity(values(tc.nodes), workloads(tc.pods))); diff != "" {
+			if diff := cmp.Diff(tc.want, sumCapacity(values(tc.nodes), requestsByNode(workloads(tc.pods)))); diff != "" {
 				t.Errorf("facts (-want +got):\n%s", diff)
 			}
 		})
@@ -166,7 +166,7 @@ func TestSumCapacityChangesNothing(t *testing.T) {
 		return []any{(&corev1.NodeList{Items: nodes}).DeepCopy(), pods[0].Requests.DeepCopy(), pods[1].Requests.DeepCopy()}
 	}
 	want := copied()
-	sumCapacity(nodes, pods)
+	sumCapacity(nodes, requestsByNode(pods))
 	if diff := cmp.Diff(want, copied()); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
@@ -214,6 +214,6 @@ func BenchmarkSumCapacity(b *testing.B) {
 	}
 	kept := workloads(pods)
 	for b.Loop() {
-		sumCapacity(nodes, kept)
+		sumCapacity(nodes, requestsByNode(kept))
 	}
 }

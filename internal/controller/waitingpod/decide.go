@@ -157,12 +157,16 @@ func (o observed) strandedClaimRefusal() *mirror.Refusal {
 	for _, c := range o.claims {
 		node := c.claim.Annotations[route.AnnSelectedNode]
 		for _, m := range o.members {
-			if c.class == nil || m.NodeName != node || m.Connecting {
+			if c.class == nil || m.VirtualNodeName() != node || m.Connecting {
 				continue
 			}
 			if obstacle := o.placementQuery().VerdictOn(m).Obstacle(); obstacle != nil {
-				return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "claim %q is selected for member %q, which cannot run the Pod because it %s. The scheduler considers no other member until the selection changes. Xylem selects another member after the class's %s, unless member %[2]q may be provisioning the volume",
-					c.claim.Name, m.Registration, obstacle.Cause, v1alpha1.ParameterPlacementTimeout)
+				where := fmt.Sprintf("member %q", m.Registration)
+				if m.IsGroup() {
+					where = fmt.Sprintf("node %q of %s", node, where)
+				}
+				return mirror.NewRefusal(v1alpha1.ReasonNotScheduled, "claim %q is selected for %s, which cannot run the Pod because it %s. The scheduler considers no other member until the selection changes. Xylem selects another member after the class's %s, unless member %q may be provisioning the volume",
+					c.claim.Name, where, obstacle.Cause, v1alpha1.ParameterPlacementTimeout, m.Registration)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -348,18 +349,19 @@ func reduceNode(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	var ready []corev1.NodeCondition
+	var kept []corev1.NodeCondition
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
+		isPressure := condition.Status == corev1.ConditionTrue && strings.HasSuffix(string(condition.Type), "Pressure")
+		if condition.Type == corev1.NodeReady || isPressure {
 			condition.LastHeartbeatTime = metav1.Time{}
-			ready = append(ready, condition)
+			kept = append(kept, condition)
 		}
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
 		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{
-			Capacity: mirror.ResourceAmounts(node.Status.Capacity), Allocatable: mirror.ResourceAmounts(node.Status.Allocatable), Conditions: ready,
+			Capacity: mirror.ResourceAmounts(node.Status.Capacity), Allocatable: mirror.ResourceAmounts(node.Status.Allocatable), Conditions: kept,
 			DeclaredFeatures: nodes.ResizeFeaturesOf(node),
 			NodeInfo:         corev1.NodeSystemInfo{Architecture: validLabelValue(node.Status.NodeInfo.Architecture), OperatingSystem: validLabelValue(node.Status.NodeInfo.OperatingSystem)},
 		},

@@ -29,6 +29,12 @@ func ReasonFailsClaim(reason string) bool {
 // the member, so waiting is useless.
 func ReasonFailsImmediately(reason string) bool { return reason == v1alpha1.ReasonNamespaceNotAdmitted }
 
+// ReasonDependsOnNode reports whether other nodes of the member may satisfy a claim that the member failed for this
+// reason.
+func ReasonDependsOnNode(reason string) bool {
+	return slices.Contains([]string{v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonProvisioningFailed, v1alpha1.ReasonOutOfSpace, v1alpha1.ReasonNotScheduled}, reason)
+}
+
 // ReasonQuotesMember reports whether a member can change the message of a reason of the Placed condition often,
 // because the message quotes the member.
 func ReasonQuotesMember(reason string) bool {

@@ -34,6 +34,8 @@ type AttemptedMember struct {
 	// Cluster is the member's cluster ID, and Name is its registration's name.
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
+	// Node is the virtual node if only a group of the member's nodes failed.
+	Node string `json:"node,omitempty"`
 	// Reason and Words are the reason and message of the claim's Placed condition, truncated.
 	Reason string `json:"reason"`
 	Words  string `json:"words"`
@@ -46,6 +48,9 @@ const (
 	attemptedMembersLimit = 100
 	// maxRoundBackoff is the maximum backoff between two rounds.
 	maxRoundBackoff = 30 * time.Minute
+	// maxNodesOfMember is the maximum number of a member's virtual nodes that are tried in a round. Other members
+	// must not wait for each of hundreds of groups.
+	maxNodesOfMember = 3
 	// attemptedBefore separates the member's problem from those of previously tried members in the
 	// Placed condition's message.
 	attemptedBefore = ". Tried before: "
@@ -71,13 +76,33 @@ func (t AttemptedMembers) AnnotationValue() (string, error) {
 
 // HasAttempted reports whether a member failed in this round.
 func (t AttemptedMembers) HasAttempted(clusterID string) bool {
-	return slices.ContainsFunc(t.Members, func(m AttemptedMember) bool { return m.Cluster == clusterID })
+	return t.HasAttemptedNode(clusterID, "")
+}
+
+// HasAttemptedNode reports whether a virtual node of a member failed in this round, or the whole member: because
+// of what all of its nodes have in common, or because several of its nodes failed.
+func (t AttemptedMembers) HasAttemptedNode(clusterID, node string) bool {
+	count := 0
+	for _, m := range t.Members {
+		if m.Cluster != clusterID {
+			continue
+		}
+		if count++; m.Node == "" || m.Node == node || count == maxNodesOfMember {
+			return true
+		}
+	}
+	return false
 }
 
 // WithFailedMember adds a member that failed.
 func (t AttemptedMembers) WithFailedMember(m mirror.Member, problem *mirror.Refusal) AttemptedMembers {
-	news := AttemptedMember{Cluster: m.ClusterID, Name: m.Registration, Reason: mirror.PlainText(problem.Reason, attemptedMessageLimit), Words: mirror.PlainText(OwnProblem(problem).Message, attemptedMessageLimit)}
-	t.Members = slices.DeleteFunc(slices.Clone(t.Members), func(old AttemptedMember) bool { return old.Cluster == m.ClusterID })
+	return t.WithFailedNode(m, "", problem)
+}
+
+// WithFailedNode adds a virtual node that failed, or, if node is empty, a member.
+func (t AttemptedMembers) WithFailedNode(m mirror.Member, node string, problem *mirror.Refusal) AttemptedMembers {
+	news := AttemptedMember{Cluster: m.ClusterID, Name: m.Registration, Node: node, Reason: mirror.PlainText(problem.Reason, attemptedMessageLimit), Words: mirror.PlainText(OwnProblem(problem).Message, attemptedMessageLimit)}
+	t.Members = slices.DeleteFunc(slices.Clone(t.Members), func(old AttemptedMember) bool { return old.Cluster == m.ClusterID && (node == "" || old.Node == node) })
 	if len(t.Members) >= attemptedMembersLimit {
 		t.Members = t.Members[len(t.Members)-attemptedMembersLimit+1:]
 	}
@@ -109,12 +134,16 @@ func (t AttemptedMembers) EndRound(now time.Time, timeout time.Duration) Attempt
 	return t
 }
 
-// MessagesExcept returns the messages of all members except the given one.
-func (t AttemptedMembers) MessagesExcept(except string) string {
+// MessagesExcept returns the messages of all members except the given one, and those of its nodes other than node.
+func (t AttemptedMembers) MessagesExcept(clusterID, node string) string {
 	var messages []string
 	for _, m := range t.Members {
-		if m.Cluster != except {
+		switch {
+		case m.Cluster == clusterID && (m.Node == "" || m.Node == node):
+		case m.Node == "":
 			messages = append(messages, m.Words)
+		default:
+			messages = append(messages, fmt.Sprintf("node %q: %s", m.Node, m.Words))
 		}
 	}
 	return strings.Join(messages, "; ")
@@ -130,13 +159,14 @@ func OwnProblem(reported *mirror.Refusal) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reported.Reason, Message: own}
 }
 
-// AppendOtherProblems appends the problems of previously tried members, and advice, to a member's problem.
-func (t AttemptedMembers) AppendOtherProblems(problem *mirror.Refusal, m mirror.Member) *mirror.Refusal {
+// AppendOtherProblems appends the problems of previously tried members and nodes, and advice, to the problem of a
+// member. node is the selected virtual node.
+func (t AttemptedMembers) AppendOtherProblems(problem *mirror.Refusal, m mirror.Member, node string) *mirror.Refusal {
 	if problem == nil {
 		return nil
 	}
 	message := problem.Message
-	if messages := t.MessagesExcept(m.ClusterID); messages != "" {
+	if messages := t.MessagesExcept(m.ClusterID, node); messages != "" {
 		message += attemptedBefore + messages
 	}
 	if advice := AdviceForReason(problem.Reason); advice != "" {

@@ -29,13 +29,13 @@ func TestTriedIsKept(t *testing.T) {
 		t.Errorf("the parsed annotation differs (-want +got):\n%s", diff)
 	}
 	words := mirror.PlainText("member second: "+strings.Repeat("x", 2*attemptedMessageLimit), attemptedMessageLimit)
-	if diff := cmp.Diff(words+"; member first[31m refuses", tried.MessagesExcept("")); diff != "" {
+	if diff := cmp.Diff(words+"; member first[31m refuses", tried.MessagesExcept("", "")); diff != "" {
 		t.Errorf("want the last message of each member once, sanitized and in order: %s", diff)
 	}
 	if !tried.HasAttempted("id1") || tried.HasAttempted("id3") {
 		t.Error("Has does not distinguish the members that failed")
 	}
-	got := tried.AppendOtherProblems(&mirror.Refusal{Reason: "OutOfSpace", Message: "member second has no capacity"}, second)
+	got := tried.AppendOtherProblems(&mirror.Refusal{Reason: "OutOfSpace", Message: "member second has no capacity"}, second, "")
 	if diff := cmp.Diff("member second has no capacity. Tried before: member first[31m refuses. "+AdviceForReason(v1alpha1.ReasonOutOfSpace), got.Message); diff != "" {
 		t.Error(diff)
 	}

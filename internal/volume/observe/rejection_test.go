@@ -26,7 +26,7 @@ func TestRejection(t *testing.T) {
 	// Otherwise, each report would append the problems of the other members again.
 	afterAnother := func(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 		tried := report.AttemptedMembers{}.WithFailedMember(mirror.Member{ClusterID: "other"}, mirror.NewRefusal("reason", "it is full"))
-		shown := tried.AppendOtherProblems(report.ClaimConditionProblem(c, v1alpha1.ClaimPlaced), mirror.Member{ClusterID: "id"})
+		shown := tried.AppendOtherProblems(report.ClaimConditionProblem(c, v1alpha1.ClaimPlaced), mirror.Member{ClusterID: "id"}, "")
 		c.Status.Conditions[0].Message = shown.Message
 		return c
 	}

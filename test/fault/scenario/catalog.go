@@ -3,7 +3,7 @@ package scenario
 // All returns the scenarios in the order in which they run.
 func All() []Scenario {
 	var all []Scenario
-	for _, group := range [][]Scenario{lifecycle(), retained(), static(), workloads(), resized(), withdrawn(), recovery(), conflicts(), accidents(), registrations(), duplicates(), replaced(), ended(), services(), forged(), reflected(), promises(), releases(), modified(), attached(), shared(), snapshots(), hastened(), left(), givenUp(), restores()} {
+	for _, group := range [][]Scenario{lifecycle(), retained(), static(), workloads(), resized(), withdrawn(), recovery(), conflicts(), accidents(), registrations(), duplicates(), replaced(), ended(), services(), grouped(), forged(), reflected(), promises(), releases(), modified(), attached(), shared(), snapshots(), hastened(), left(), givenUp(), restores()} {
 		all = append(all, group...)
 	}
 	return all

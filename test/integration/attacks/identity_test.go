@@ -41,7 +41,7 @@ func tokenFor(ctx context.Context, api client.Client, namespace, account string,
 
 var _ = Describe("A token stolen from the manager, which may act as a virtual node", func() {
 	It("gets only what Pods on this node use, as the node's kubelet would", func(ctx SpecContext) {
-		role, binding, err := config.NodeIdentity(one, nodeOne, v1alpha1.DefaultNamespace, "xylem-controller-manager")
+		role, binding, err := config.NodeIdentity(one, []string{nodeOne}, v1alpha1.DefaultNamespace, "xylem-controller-manager")
 		Expect(err).NotTo(HaveOccurred())
 		for _, obj := range []client.Object{role, binding} {
 			Expect(x.Host.API.Create(ctx, obj)).To(Succeed())

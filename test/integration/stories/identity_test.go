@@ -46,7 +46,7 @@ func noAPIServer(ctx SpecContext, name string) {
 // actingAs lets the manager act as a virtual node, as `kubectl xylem register --node-identity` does.
 func actingAs(ctx context.Context, node string) {
 	GinkgoHelper()
-	role, binding, err := config.NodeIdentity("story-"+node, node, v1alpha1.DefaultNamespace, "xylem-controller-manager")
+	role, binding, err := config.NodeIdentity("story-"+node, []string{node}, v1alpha1.DefaultNamespace, "xylem-controller-manager")
 	Expect(err).NotTo(HaveOccurred())
 	inHost(ctx, role)
 	inHost(ctx, binding)
