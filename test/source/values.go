@@ -54,6 +54,9 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == module+"internal/member" && slices.Contains([]string{"LeafSnapshotCache", "LeafAttachmentCache", "LeafBudgetCache", "LeafServiceCache"}, f.Name()) {
 			return []side{leafSide}
 		}
+		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == module+"internal/member" && f.Name() == "SecretReader" {
+			return []side{liveSide}
+		}
 	}
 	return nil
 }

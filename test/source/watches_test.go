@@ -19,6 +19,9 @@ type unwatchedRead struct {
 // readAgain is the reason why recovery does not need to watch the objects that it reads.
 const readAgain = "read when the claim's timeout has passed, and then at intervals until a member is found"
 
+// nodeOfGroup is the reason why controllers that check the node of a Pod do not watch it.
+const nodeOfGroup = "whether the node of a Pod represents a group of the member: it has had its labels since before the scheduler could choose it"
+
 // One observer reads volumes for root_pvc, leaf_pv and root_pv (package volume/observe).
 const (
 	onlyRootPVC       = "only root_pvc's steps depend on it: TestStepsDoNotDependOnUnwatchedObjects in package rootpvc"
@@ -43,7 +46,9 @@ var unwatchedReads = map[unwatchedRead]string{
 
 	{"leafpod.reconciler", access{hostSide, "Namespace"}}: "to find other members, as for the registrations",
 
-	{"rootpod.reconciler", access{hostSide, "Node"}}: "for a kubelet's checks, even if the scheduler bound the Pod to another node; for the nodes that the scheduler selected for claims, only whether they exist: the next selection changes the claim",
+	{"rootpod.reconciler", access{leafSide, "PersistentVolume"}}: "whether a bound volume has a node affinity, which does not change",
+	{"rootconfig.reconciler", access{hostSide, "Node"}}:          nodeOfGroup,
+	{"leafnamespace.reconciler", access{hostSide, "Node"}}:       nodeOfGroup,
 
 	{"waitingpod.Reconciler", access{hostSide, "StorageClass"}}:     "when the class of a Pod's claim is created, the scheduler retries the Pod, which changes the Pod",
 	{"waitingpod.Reconciler", access{hostSide, "PersistentVolume"}}: "the volume of a bound claim, which already exists: the scheduler's next attempt changes the Pod",
@@ -83,7 +88,6 @@ var unwatchedReads = map[unwatchedRead]string{
 	{"rootpv.reconciler", access{hostSide, "VolumeSnapshotContent"}}: onlyUnprovisioned,
 	{"rootpv.reconciler", access{leafSide, "StorageClass"}}:          onlyRootPVC,
 	{"rootpv.reconciler", access{leafSide, "Namespace"}}:             onlyRootPVC,
-	{"leafpv.reconciler", access{hostSide, "Node"}}:                  onlyRootPVC,
 	{"leafpv.reconciler", access{hostSide, "Pod"}}:                   "the Pods that use a promise's disk: root_pv owns all steps that depend on them",
 	{"leafpv.reconciler", access{hostSide, "ClusterRegistration"}}:   "only its name, for a message",
 	{"rootpv.reconciler", access{hostSide, "Namespace"}}:             "as for leaf_pv",

@@ -7,9 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
 
 func affinityTo(terms ...corev1.NodeSelectorTerm) *corev1.VolumeNodeAffinity {
@@ -92,5 +96,52 @@ func TestTopologyOrderHasNoEffect(t *testing.T) {
 	}
 	if a, b := hostpv.TopologiesOf(affinityTo(one))[0].Label, hostpv.TopologiesOf(affinityTo(differs))[0].Label; a == b {
 		t.Errorf("two topologies have label %s", a)
+	}
+}
+
+func TestNodeAffinityOfHostVolume(t *testing.T) {
+	groups := mirrortest.Member
+	groups.NodeGroups = []v1alpha1.NodeGroup{{ForEach: &v1alpha1.ForEachNode{Node: true}}}
+	zoneA := affinityTo(topologyTerm(requires(zone, corev1.NodeSelectorOpIn, "a")))
+	whole := mirror.NodeAffinityToMember(groups.ClusterID)
+	label := hostpv.TopologiesOf(zoneA)[0].Label
+	topology := mirror.NodeAffinityToTopologies(groups.ClusterID, []string{label})
+	for name, c := range map[string]struct {
+		member  mirror.Member
+		leaf    *corev1.VolumeNodeAffinity
+		promise *corev1.VolumeNodeAffinity // before it is fulfilled
+		want    *corev1.VolumeNodeAffinity
+		fulfill *corev1.VolumeNodeAffinity // defaults to want
+	}{
+		"a member without groups":       {member: mirrortest.Member, leaf: zoneA, want: whole},
+		"a volume for all nodes":        {member: groups, want: whole},
+		"a volume in a zone":            {member: groups, leaf: zoneA, want: topology},
+		"a promise of this member":      {member: groups, leaf: zoneA, promise: whole, want: topology, fulfill: whole},
+		"a promise that had a disk":     {member: groups, promise: topology, want: whole, fulfill: topology},
+		"an affinity without a meaning": {member: groups, leaf: affinityTo(topologyTerm()), want: whole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaf := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: c.leaf}}
+			leaf.Name, leaf.UID = "pvc-1", "leaf-uid"
+			host := hostpv.TranslateVolume(leaf, &corev1.PersistentVolumeClaim{}, corev1.PersistentVolumeReclaimDelete, c.member)
+			if diff := cmp.Diff(c.want, host.Spec.NodeAffinity); diff != "" {
+				t.Errorf("host PV (-want +got):\n%s", diff)
+			}
+			if _, name, _, ours := hostpv.LeafOfHostVolume(host); !ours || name != leaf.Name {
+				t.Errorf("LeafOfHostVolume: %q, %t", name, ours)
+			}
+			if c.fulfill == nil {
+				c.fulfill = c.want
+			}
+			promise := hostpv.NewPromiseFor(&corev1.PersistentVolumeClaim{}, &storagev1.StorageClass{})
+			promise.Spec.NodeAffinity = c.promise
+			after := hostpv.FulfillPromise(hostpv.PromiseWithMember(promise, c.member, nil), leaf, corev1.PersistentVolumeReclaimDelete, c.member)
+			if diff := cmp.Diff(c.fulfill, after.Spec.NodeAffinity); diff != "" {
+				t.Errorf("promise (-want +got):\n%s", diff)
+			}
+			if _, name, _, ours := hostpv.LeafOfHostVolume(after); !ours || name != leaf.Name {
+				t.Errorf("LeafOfHostVolume of the promise: %q, %t", name, ours)
+			}
+		})
 	}
 }
