@@ -34,7 +34,7 @@ func tokens() []Scenario {
 
 // tokenIdentity returns the objects that let the manager act as the first member's node.
 func tokenIdentity() ([]client.Object, error) {
-	role, binding, err := config.NodeIdentity("fault", rig.NodeOne, v1alpha1.DefaultNamespace, "xylem-controller-manager")
+	role, binding, err := config.NodeIdentity("fault", []string{rig.NodeOne}, v1alpha1.DefaultNamespace, "xylem-controller-manager")
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of the node identity: %w", err)
 	}
