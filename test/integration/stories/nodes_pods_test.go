@@ -8,11 +8,14 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
@@ -64,4 +67,59 @@ var _ = Describe("Pods of a member with several nodes", func() {
 		))
 		gone[corev1.Pod](ctx, s, x.Member(one), "forged")
 	}, SpecTimeout(storyTime))
+
+	It("come back to the zone of their volume, and leave a zone that cannot have it", suite.Slow, func(ctx SpecContext) {
+		s := begin(ctx)
+		m := x.Member(one)
+		zoned(ctx, m)
+		divided(ctx, one, []string{"zone-1", "zone-2"}, forEachZone())
+		class := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimRetain)
+		class.Provisioner = "kubernetes.io/no-provisioner"
+		inMember(ctx, m, &class)
+		disk := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-disk"}, Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: class.Name, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/disk"}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"zone-2"}}},
+			}}}},
+		}}
+		inMember(ctx, m, disk)
+		inHost(ctx, hostClass(s.namespace, "", func(c *storagev1.StorageClass) {
+			*c.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+			c.Parameters = map[string]string{v1alpha1.ParameterPlacementTimeout: "2s"}
+		}))
+
+		By("creating a Pod that prefers a zone without the disk")
+		inOne := func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{v1alpha1.LabelCluster: one}
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+				Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"zone-1"}}}},
+			}}}}
+		}
+		s.claim(ctx, "data", ofClass(s.namespace))
+		s.pod(ctx, "first", using("data"), inOne)
+		s.running(ctx, "first", groupNode(one, "zone-2"))
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonPlacementMoved, groupNode(one, "zone-2"))
+		volume := s.bound(ctx, "data").Spec.VolumeName
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}))).To(Succeed())
+		}, NodeTimeout(settle))
+
+		By("creating the Pod again")
+		s.deletePod(ctx, "first")
+		gone[corev1.Pod](ctx, s, x.Host, "first")
+		s.pod(ctx, "second", using("data"), inOne)
+		s.running(ctx, "second", groupNode(one, "zone-2"))
+
+		By("removing the rules while the Pod runs, and creating it once more")
+		divide(ctx, one, nil)
+		until[corev1.Node](ctx, s, x.Host, nodeOne, HaveField("Spec.Unschedulable", false))
+		s.running(ctx, "second", groupNode(one, "zone-2"))
+		s.deletePod(ctx, "second")
+		gone[corev1.Pod](ctx, s, x.Host, "second")
+		s.pod(ctx, "third", using("data"), inOne)
+		s.running(ctx, "third", nodeOne)
+	}, SpecTimeout(2*storyTime))
 })
