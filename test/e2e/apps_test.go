@@ -219,15 +219,38 @@ spec:
 	Expect(restarts(pod)).To(BeZero())
 	Expect(restarts(runningPod(ctx, world.Member(fleet.First), namespace, "app"))).To(BeZero())
 
-	By("the host shows why the node cannot give more")
-	resize("1000", "96Mi")
-	Eventually(func() ([]corev1.PodCondition, error) {
-		err := world.Host().API.Get(ctx, client.ObjectKeyFromObject(pod), pod)
-		return pod.Status.Conditions, err
-	}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", corev1.PodResizePending), HaveField("Reason", corev1.PodReasonInfeasible))))
-	run(ctx, world.Host(), "kubectl", "-n", namespace, "get", "pod", "app", "-o", "jsonpath={.status.conditions[?(@.type=='PodResizePending')]}")
+	By("the host shows that the Pod's node cannot give as much now")
+	var node corev1.Node
+	leaf := runningPod(ctx, world.Member(fleet.First), namespace, "app")
+	Expect(world.Member(fleet.First).API.Get(ctx, client.ObjectKey{Name: leaf.Spec.NodeName}, &node)).To(Succeed())
+	resize(node.Status.Allocatable.Cpu().String(), "96Mi") // all of it, but other Pods use some
+	Eventually(func() (string, error) { return pendingResize(ctx, pod) }).WithContext(ctx).Should(Equal(corev1.PodReasonDeferred))
+	why, err := user(ctx, world.Host(), "", "kubectl", "xylem", "why", "pod", "app", "--namespace", namespace)
+	Expect(err).To(HaveOccurred(), "why must fail if it finds a problem")
+	Expect(why).To(ContainSubstring("Wait until the Pod's node has enough free resources, or request less"))
+
+	By("the host shows that the Pod's node can never give as much")
+	Expect(world.Host().API.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &node)).To(Succeed())
+	resize(fmt.Sprintf("%dm", node.Status.Allocatable.Cpu().MilliValue()*2/3), "96Mi") // the virtual node has the sum of three nodes
+	Eventually(func() (string, error) {
+		if reason, err := pendingResize(ctx, pod); err != nil || reason == corev1.PodReasonInfeasible {
+			return reason, err // before Kubernetes 1.37
+		}
+		return user(ctx, world.Host(), "", "kubectl", "-n", namespace, "get", "events", "--field-selector", "reason="+v1alpha1.ReasonNotResized)
+	}).WithContext(ctx).Should(Or(Equal(corev1.PodReasonInfeasible), ContainSubstring("re-create the Pod, so that the member's scheduler chooses another node")))
 	Expect(limit()).To(Equal(fmt.Sprint(96 << 20)))
 	removeNamespace(ctx, namespace)
+}
+
+// pendingResize returns why a Pod's resize is pending, or "".
+func pendingResize(ctx context.Context, pod *corev1.Pod) (string, error) {
+	err := world.Host().API.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue {
+			return c.Reason, err
+		}
+	}
+	return "", err
 }
 
 // hasPriority is the story of a Pod with a priority that the member's admin grants.
