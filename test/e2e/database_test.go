@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -188,7 +187,7 @@ func (d database) call(ctx context.Context, i int, path string, request, respons
 	if err := world.Host().API.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: replicaName(i)}, &pod); err != nil {
 		return err
 	}
-	member := world.Member(strings.TrimPrefix(pod.Spec.NodeName, v1alpha1.DefaultNodeNamePrefix))
+	member := memberOn(pod.Spec.NodeName)
 	if member == nil {
 		return fmt.Errorf("%s is on node %q", pod.Name, pod.Spec.NodeName)
 	}
@@ -254,7 +253,10 @@ func (d database) keepWriting(ctx context.Context) (stop func() writes) {
 	done := make(chan writes, 1)
 	go func() {
 		all := writes{acknowledged: map[string]string{}}
+		ticker := time.NewTicker(poll / 10)
+		defer ticker.Stop()
 		for n := 0; ctx.Err() == nil; n++ {
+			<-ticker.C
 			key, value := fmt.Sprintf("n-%06d", n), fmt.Sprintf("through %s", replicaName(n%replicas))
 			attempt, end := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 			if d.put(attempt, n%replicas, key, value) == nil {
@@ -263,7 +265,6 @@ func (d database) keepWriting(ctx context.Context) (stop func() writes) {
 				all.failed++
 			}
 			end()
-			time.Sleep(poll / 10)
 		}
 		done <- all
 	}()
@@ -311,8 +312,10 @@ func (d database) count(ctx context.Context, c *fleet.Cluster) (stop func() coun
 			healthy[p.UID] = event.Type != watch.Deleted && ready(*p) && p.DeletionTimestamp == nil
 			all.changes, all.least = all.changes+1, min(all.least, healthyOf(healthy))
 		}
-		if ctx.Err() == nil {
-			all.err = errors.Join(all.err, fmt.Errorf("the watch of the Pods in %s ended", c.Name))
+		if ctx.Err() != nil {
+			all.err = nil // stop ended the watch
+		} else if all.err == nil {
+			all.err = fmt.Errorf("the watch of the Pods in %s ended", c.Name)
 		}
 		done <- all
 	}()
@@ -339,6 +342,12 @@ func drainsDatabase(ctx SpecContext) {
 	}
 	d := database{namespace: "database", nodes: v1alpha1.LabelCluster + ": " + fleet.First}
 	member := world.Member(fleet.First)
+	if severalNodes {
+		run(ctx, world.Host(), "kubectl", "patch", "clusterregistration", fleet.First, "--type=merge", "--patch", `{"spec":{"nodes":[{"forEach":{"node":true}}]}}`)
+		DeferCleanup(func(ctx SpecContext) {
+			run(ctx, world.Host(), "kubectl", "patch", "clusterregistration", fleet.First, "--type=merge", "--patch", `{"spec":{"nodes":null}}`)
+		}, NodeTimeout(settle))
+	}
 	By("the replicas find each other by the Service's names, and form a quorum on three nodes of the member")
 	d.create(ctx)
 	before, _ := d.leaves(ctx)

@@ -57,7 +57,7 @@ func readSelf() error {
 	if err != nil {
 		return err
 	}
-	for {
+	for range time.Tick(readInterval) {
 		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 		result := read{Server: config.Host}
 		pod, err := client.Pods(string(namespace)).Get(ctx, os.Getenv("NAME"), metav1.GetOptions{})
@@ -76,8 +76,8 @@ func readSelf() error {
 			return err
 		}
 		fmt.Fprintln(os.Stdout, string(line))
-		time.Sleep(readInterval)
 	}
+	return nil
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
