@@ -422,7 +422,7 @@ const (
 	ReasonEphemeralContainersNotRun = "EphemeralContainersNotRun"
 	// ReasonNotResized: somebody resized a Pod that runs in a member, as `kubectl patch --subresource
 	// resize` does, and the member rejected or changed the resize, so the Pod in the member has other
-	// resources. If its node cannot hold them, the condition PodResizePending reports it instead. To do:
+	// resources. If its node lacks free resources, the condition PodResizePending reports it instead. To do:
 	// follow the message. For example, resize the Pod to what the member allows.
 	ReasonNotResized = "NotResized"
 	// ReasonLeafPodGated: a program in the member, such as a queue, added scheduling gates to the Pod

@@ -103,7 +103,7 @@ func GroupsReadyCondition(list []corev1.Node, taken *corev1.Node, problem string
 			c.Reason, c.Message = one.Reason, one.Message
 		}
 	}
-	count := fmt.Sprintf("%d of %d nodes are ready", ready, len(list))
+	count := fmt.Sprintf("ready nodes: %d of %d", ready, len(list))
 	switch {
 	case taken != nil:
 		c.Reason, c.Message = v1alpha1.ReasonNodeNameTaken, DescribeNameTaken(taken)+". "+count

@@ -56,7 +56,7 @@ var elsewhere = map[string]string{
 	"kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --api-server":     "test/integration/register",
 	"kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --node-identity":  "test/integration/register",
 	"kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --priority-class": "test/integration/register",
-	"kubectl --context cluster39 drain NODE":                                                       "test/integration/stories",
+	"kubectl --context cluster39 drain NODE":                                                       "make test-e2e",
 	"host=$(kubectl get namespace kube-system -o jsonpath='{.metadata.uid}')\nmember=":             "test/integration/stories",
 	"revision=$(helm history xylem":                                                                "make test-e2e",
 	"kubectl delete customresourcedefinition":                                                      "test/charts",

@@ -192,6 +192,8 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 	}, SpecTimeout(storyTime))
 
+	It("runs a database whose budget holds while the member's nodes are drained", drainsDatabase, SpecTimeout(storyTime))
+
 	It("fulfills a promise only when a Pod uses it", func(ctx SpecContext) {
 		// The same sample, with zero replicas for now, and with the available image.
 		apply(ctx, world.Host(), sample("promise.yaml", "replicas: 1", "replicas: 0", "nginx:latest", fleet.WorkloadImage))
@@ -355,7 +357,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		write(ctx, member, namespace, spared.Name, "during the outage")
 		apply(ctx, world.Host(), workload(namespace, "late", fleet.First))
 		runningPod(ctx, world.Host(), namespace, "late")
-		Expect(runningPod(ctx, member, namespace, "late").Spec.NodeName).To(Equal(spared.Spec.NodeName))
+		Expect(runningPod(ctx, member, namespace, "late").Spec.NodeName).NotTo(Equal(struck.Spec.NodeName))
 		run(ctx, world.Host(), "kubectl", "-n", namespace, "get", "pods,pvc")
 
 		started = true
@@ -467,6 +469,16 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		removeNamespace(ctx, "renewed")
 	}, SpecTimeout(storyTime))
 
+	It("lets Pods read themselves from the host's API server", readsItself, SpecTimeout(storyTime))
+
+	It("resizes a running Pod without a restart", resizesInPlace, SpecTimeout(storyTime))
+
+	It("gives a Pod the priority that the member's admin grants", hasPriority, SpecTimeout(storyTime))
+
+	It("runs a database whose replicas are in two members", spansMembers, SpecTimeout(storyTime))
+
+	It("renews the Pods' tokens before they expire", renewsTokens, SpecTimeout(storyTime))
+
 	It("keeps claims and disks in a deregistered member, and adopts them when it is registered again", func(ctx SpecContext) {
 		const namespace = "left"
 		member := world.Member(fleet.Second)
@@ -533,7 +545,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			Skip("this provider does not use the charts")
 		}
 		// Includes namespaces of failed stories.
-		for _, namespace := range []string{"test-new", "test-promise", "kept", "adopted", "killed", "cut", "worker", "node", "upgraded", "renewed", "left"} {
+		for _, namespace := range []string{"test-new", "test-promise", "kept", "adopted", "killed", "cut", "worker", "node", "upgraded", "renewed", "left", "database", "spanning", tokensNamespace, "resized", "priority"} {
 			removeNamespace(ctx, namespace)
 		}
 		for _, m := range world.Members() {

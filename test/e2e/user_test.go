@@ -355,9 +355,16 @@ func show(ctx context.Context, member *fleet.Cluster, namespace, pod string) {
 // memberOf returns the member on whose node a host Pod runs.
 func memberOf(p *corev1.Pod) *fleet.Cluster {
 	GinkgoHelper()
-	m := world.Member(strings.TrimPrefix(p.Spec.NodeName, v1alpha1.DefaultNodeNamePrefix))
+	m := memberOn(p.Spec.NodeName)
 	Expect(m).NotTo(BeNil(), "Pod %s is on %s, which is not a member's node", p.Name, p.Spec.NodeName)
 	return m
+}
+
+// memberOn returns the member that a node in the host represents, or nil. If a member has several nodes, their names end in
+// the name of its only node otherwise.
+func memberOn(node string) *fleet.Cluster {
+	_, registration, _ := strings.Cut(node, v1alpha1.DefaultNodeNamePrefix)
+	return world.Member(registration)
 }
 
 // available waits until a Deployment in the host is available.

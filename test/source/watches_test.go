@@ -99,6 +99,10 @@ var unwatchedReads = map[unwatchedRead]string{
 	{"leafsnapshot.reconciler", access{leafSide, "PersistentVolume"}}:      "as for root_snapshot: the volume of a leaf claim that is itself watched",
 	{"hostsnapshot.Reconciler", access{hostSide, "PersistentVolumeClaim"}}: "as for root_snapshot: the claim's volume, which does not change while the claim is bound",
 
+	{"rootpvc.reconciler", access{leafSide, "Node"}}: "whether the leaf claim's node is in the group that recovery selected: the claim enqueues it when recovery selects one",
+	{"leafpv.reconciler", access{leafSide, "Node"}}:  onlyRootPVC,
+	{"rootpv.reconciler", access{leafSide, "Node"}}:  onlyRootPVC,
+
 	{"reflectedclass.memberReconciler", access{hostSide, "StorageClass"}}: "only for classes that were published before the manager started",
 }
 

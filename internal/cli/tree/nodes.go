@@ -303,7 +303,7 @@ func registrationNode(r *v1alpha1.ClusterRegistration) inspect.Node {
 		n.Details = append(n.Details, inspect.Plain(r.Status.KubernetesVersion))
 	}
 	if len(r.Spec.Nodes) > 0 {
-		n.Details = append(n.Details, fmt.Sprintf("%d nodes *.%s", r.Status.Nodes, r.NodeName()))
+		n.Details = append(n.Details, fmt.Sprintf("nodes *.%s: %d", r.NodeName(), r.Status.Nodes))
 	} else {
 		n.Details = append(n.Details, "node "+r.NodeName())
 	}

@@ -68,14 +68,22 @@ func PodUpdateRefusal(registration string, err error) *mirror.Refusal {
 		registration, serverMessage(err), permissionAdviceOr(err, "Undo the change, or ask the member's admin to change the policy"))
 }
 
+// causeNodeCapacity is the cause of a rejected resize that a Pod's node could never hold (plugin/pkg/admission/podresize).
+// API servers check that from Kubernetes 1.37 on. A kubelet reports it with the condition PodResizePending.
+const causeNodeCapacity = "NodeCapacity"
+
 // ResizeRefusal reports that a member's API server rejects a resize of a leaf Pod. It returns nil for errors that a
 // retry may resolve.
 func ResizeRefusal(registration string, err error) *mirror.Refusal {
 	if !IsRejectedWrite(err) {
 		return nil
 	}
+	advice := permissionAdviceOr(err, "Resize the Pod to what the member allows, or ask the member's admin to change the quota, LimitRange or policy")
+	if apierrors.HasStatusCause(err, causeNodeCapacity) {
+		advice = "Request less, or re-create the Pod, so that the member's scheduler chooses another node"
+	}
 	return mirror.NewRefusal(v1alpha1.ReasonNotResized, "the Pod runs in member %q with its earlier resources, because the member does not let Xylem resize the Pod: %s. %s",
-		registration, serverMessage(err), permissionAdviceOr(err, "Resize the Pod to what the member allows, or ask the member's admin to change the quota, LimitRange or policy"))
+		registration, serverMessage(err), advice)
 }
 
 // ResizeOutOfRange reports amounts that Xylem does not write to a member.

@@ -53,6 +53,8 @@ func TestRejected(t *testing.T) {
 // and for a permission only if one is missing.
 func TestRemedyOfRejection(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
+	tooSmall := apierrors.NewForbidden(pods, "app", errors.New("node didn't have enough allocatable resources: cpu, requested: 3800, allocatable: 2000"))
+	tooSmall.ErrStatus.Details.Causes = append(tooSmall.ErrStatus.Details.Causes, metav1.StatusCause{Type: "NodeCapacity"})
 	quota, unpermitted := errors.New("exceeded quota"), errors.New(`User "xylem" cannot create resource "pods" in API group "" in the namespace "shop"`)
 	for name, tc := range map[string]struct {
 		got          *mirror.Refusal
@@ -63,6 +65,8 @@ func TestRemedyOfRejection(t *testing.T) {
 		"a webhook that does not respond": {MemberWriteRefusal("m", "create", "the Pod", apierrors.NewInternalError(errors.New("failed calling webhook"))), "failed calling webhook. Xylem retries", "Change"},
 		"a policy against a change":       {PodUpdateRefusal("m", apierrors.NewForbidden(pods, "app", quota)), "Undo the change, or ask", "permission"},
 		"no permission for a change":      {PodUpdateRefusal("m", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "Undo"},
+		"a policy against a resize":       {ResizeRefusal("m", apierrors.NewForbidden(pods, "app", quota)), "change the quota", "re-create"},
+		"a node too small for a resize":   {ResizeRefusal("m", tooSmall), "allocatable: 2000. Request less, or re-create the Pod", "admin"},
 		"a policy against a patch":        {RepeatedMemberWriteRefusal("m", "patch", "the volume", apierrors.NewForbidden(pods, "app", quota)), "exempt Xylem", "permission"},
 		"no permission for a patch":       {RepeatedMemberWriteRefusal("m", "patch", "the volume", apierrors.NewForbidden(pods, "app", unpermitted)), "grant the permission", "exempt"},
 	} {

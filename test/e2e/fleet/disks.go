@@ -56,13 +56,19 @@ var disks string
 // csiDriver is the name of the driver's program. The program's path contains a hash.
 const csiDriver = "csidriver"
 
-// programs lists the programs that each cluster's manifests run, each in its own image. The host
+// programs lists the programs that each cluster's manifests and Pods run, each in its own image. The host
 // needs only the snapshot-controller, because Xylem is the driver of the host's snapshots.
 var programs = map[string][]string{
 	HostName: {kubebin.SnapshotController},
-	First:    {csiDriver},
-	Second:   {kubebin.SnapshotController, kubebin.Provisioner, kubebin.Snapshotter, csiDriver},
+	First:    {csiDriver, kubebin.Etcd},
+	Second:   {kubebin.SnapshotController, kubebin.Provisioner, kubebin.Snapshotter, csiDriver, kubebin.Etcd},
 }
+
+// programImage returns the name of the image with a program.
+func programImage(program string) string { return "xylem-e2e/" + program + ":dev" }
+
+// DatabaseImage is the image with etcd, which the members' nodes have. Its entry point is the program.
+var DatabaseImage = programImage(kubebin.Etcd)
 
 // packPrograms packs the programs of all manifests into images, and returns the images by program.
 func packPrograms(ctx context.Context, progress func(format string, args ...any)) (map[string]v1.Image, error) {
@@ -103,7 +109,7 @@ func packPrograms(ctx context.Context, progress func(format string, args ...any)
 func imagesOf(name string, workload, packed map[string]v1.Image) map[string]v1.Image {
 	images := maps.Clone(workload)
 	for _, program := range programs[name] {
-		images["xylem-e2e/"+program+":dev"] = packed[program]
+		images[programImage(program)] = packed[program]
 	}
 	return images
 }

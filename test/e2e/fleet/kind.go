@@ -73,7 +73,13 @@ type KindOptions struct {
 
 // workers is the number of worker nodes of a cluster. With workers, no user Pods run on the
 // control plane's node. Other clusters have one node for everything.
-var workers = map[string]int{First: 2}
+var workers = map[string]int{First: 3}
+
+// podSubnets are the ranges of the clusters' Pod IPs. They differ, so that Connect can connect the networks.
+var podSubnets = map[string]string{HostName: "10.244.0.0/16", First: "10.245.0.0/16", Second: "10.246.0.0/16"}
+
+// PodSubnet returns the range of a cluster's Pod IPs.
+func (*Kind) PodSubnet(name string) string { return podSubnets[name] }
 
 // Kind is a host and two members, each a kind cluster.
 type Kind struct {
@@ -181,6 +187,7 @@ kubeadmConfigPatches:
 - |
   kind: KubeletConfiguration
   failCgroupV1: false
+networking: {podSubnet: ` + podSubnets[name] + `}
 nodes:
 - role: control-plane
 ` + mounts + strings.Repeat("- role: worker\n"+mounts, workers[name]))
@@ -435,6 +442,42 @@ func (k *Kind) filter(ctx context.Context, member, verb string) error {
 		docker(ctx, "exec", node(member), "iptables", "-w", verb, "INPUT", "-s", address, "-j", "DROP"),
 		docker(ctx, "exec", node(member), "iptables", "-w", verb, "OUTPUT", "-d", address, "-j", "DROP"),
 	)
+}
+
+// Connect makes the Pod IPs of each member reachable from the other member's Pods. A node loses these routes when it
+// restarts.
+func (k *Kind) Connect(ctx context.Context) error {
+	for _, to := range k.members {
+		var list corev1.NodeList
+		if err := to.API.List(ctx, &list); err != nil {
+			return fmt.Errorf("list the nodes of %s: %w", to.Name, err)
+		}
+		for _, from := range k.members {
+			if from == to {
+				continue
+			}
+			err := k.eachNode(from.Name, func(n nodes.Node) error { return addRoutes(ctx, n, list.Items) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addRoutes adds routes from a node to the Pods of nodes in another cluster.
+func addRoutes(ctx context.Context, n nodes.Node, others []corev1.Node) error {
+	for _, other := range others {
+		for _, a := range other.Status.Addresses {
+			if a.Type != corev1.NodeInternalIP {
+				continue
+			}
+			if err := docker(ctx, "exec", n.String(), "ip", "route", "replace", other.Spec.PodCIDR, "via", a.Address); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Kill implements Fleet.

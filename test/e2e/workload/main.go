@@ -12,6 +12,7 @@
 //	terminal         print the size of the terminal, or that there is none
 //	show             print the content of the file
 //	replace WORD...  replace the content of the file with one line
+//	self             read the program's own Pod with client-go, again and again, and print each read
 //
 // If its file name is tar, it acts as the tar command that kubectl cp runs.
 package main
@@ -80,6 +81,8 @@ func execute(args []string) int {
 		return 0
 	case "copy":
 		return code(copied(os.Stdin))
+	case "self":
+		return code(readSelf())
 	case "show":
 		return code(show(file))
 	case "replace":
