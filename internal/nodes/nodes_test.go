@@ -93,10 +93,10 @@ func TestGroupsReadyCondition(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"all":             {[]corev1.Node{node(corev1.ConditionTrue), node(corev1.ConditionTrue)}, nil, "", metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "2 of 2 nodes are ready"},
-		"one of two":      {[]corev1.Node{node(corev1.ConditionFalse), node(corev1.ConditionTrue)}, nil, "rule 2 matches no node", metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "1 of 2 nodes are ready; rule 2 matches no node"},
-		"none":            {[]corev1.Node{*away(v1alpha1.ReasonNoReadyNodes)}, nil, "", metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, "0 of 1 nodes are ready: member "},
-		"away":            {[]corev1.Node{*away(v1alpha1.ReasonUnreachable)}, nil, "", metav1.ConditionFalse, v1alpha1.ReasonMemberAway, "0 of 1 nodes are ready: member "},
+		"all":             {[]corev1.Node{node(corev1.ConditionTrue), node(corev1.ConditionTrue)}, nil, "", metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "ready nodes: 2 of 2"},
+		"one of two":      {[]corev1.Node{node(corev1.ConditionFalse), node(corev1.ConditionTrue)}, nil, "rule 2 matches no node", metav1.ConditionTrue, v1alpha1.ReasonNodeReady, "ready nodes: 1 of 2; rule 2 matches no node"},
+		"none":            {[]corev1.Node{*away(v1alpha1.ReasonNoReadyNodes)}, nil, "", metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, "ready nodes: 0 of 1: member "},
+		"away":            {[]corev1.Node{*away(v1alpha1.ReasonUnreachable)}, nil, "", metav1.ConditionFalse, v1alpha1.ReasonMemberAway, "ready nodes: 0 of 1: member "},
 		"no group":        {nil, nil, "rule 1 matches no node", metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady, "the member has no virtual node"},
 		"a name is taken": {[]corev1.Node{node(corev1.ConditionTrue)}, foreign, "", metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken, `Node "x.kosmos-a" already exists`},
 	} {
