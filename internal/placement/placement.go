@@ -137,6 +137,9 @@ func (m Member) findObstacle(q Request) (a Answer, obstacle *Obstacle) {
 // maxClassListLength is the maximum length in bytes of the list of a member's classes in a message.
 const maxClassListLength = 512
 
+// maxNodeListLength is the maximum length in bytes of the list of a member's virtual nodes in a message.
+const maxNodeListLength = 200
+
 func (m Member) classObstacle(class *storagev1.StorageClass, a Answer) *Obstacle {
 	switch {
 	case !classAllowsNode(class, m.Node): // the member does not enforce host topologies

@@ -14,7 +14,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // Candidate is a member, with what the host's objects report about it.
@@ -204,7 +203,7 @@ func Causes(verdicts []Verdict) []string {
 			return other.Registration == s.Registration && other.Obstacle().Reason != s.Obstacle().Reason
 		})
 		if causes[i] = s.describeObstacle(s.Obstacle()); several && !s.Obstacle().WholeSentence {
-			causes[i] = fmt.Sprintf("member %q (on %s) %s", s.Registration, wording.FirstNames(s.nodes, wording.NamesListed, ", "), s.Obstacle().Cause)
+			causes[i] = fmt.Sprintf("member %q (on %s) %s", s.Registration, mirror.PlainText(strings.Join(s.nodes, ", "), maxNodeListLength), s.Obstacle().Cause)
 		}
 	}
 	return causes

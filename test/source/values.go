@@ -47,16 +47,25 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 		return w.sidesOfAll(in.assigned[variable], in, level)
 	case *ast.UnaryExpr:
 		return w.sidesOf(e.X, in, level+1)
-	case *ast.CallExpr: // the manager's cache is the host's cache
-		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/cluster" && f.Name() == "GetCache" {
-			return []side{hostSide}
-		}
-		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == module+"internal/member" && slices.Contains([]string{"LeafSnapshotCache", "LeafAttachmentCache", "LeafBudgetCache", "LeafServiceCache"}, f.Name()) {
-			return []side{leafSide}
-		}
-		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == module+"internal/member" && f.Name() == "SecretReader" {
-			return []side{liveSide}
-		}
+	case *ast.CallExpr:
+		return w.sidesOfCall(e)
+	}
+	return nil
+}
+
+// sidesOfCall returns the caches that the reader which a function returns may read from.
+func (w *walk) sidesOfCall(e *ast.CallExpr) []side {
+	f := w.declaredCallee(e)
+	if f == nil {
+		return nil
+	}
+	switch path, name := f.Pkg().Path(), f.Name(); {
+	case path == "sigs.k8s.io/controller-runtime/pkg/cluster" && name == "GetCache": // the manager's cache is the host's
+		return []side{hostSide}
+	case path == module+"internal/member" && slices.Contains([]string{"LeafSnapshotCache", "LeafAttachmentCache", "LeafBudgetCache", "LeafServiceCache"}, name):
+		return []side{leafSide}
+	case path == module+"internal/member" && name == "SecretReader":
+		return []side{liveSide}
 	}
 	return nil
 }

@@ -139,9 +139,13 @@ func (r *reconciler) observePod(ctx context.Context, key types.NamespacedName) (
 		}
 	}
 	if o.Leaf == nil {
-		err = r.observeReferences(ctx, &o)
-		return o, err
+		return o, r.observeReferences(ctx, &o)
 	}
+	return r.observeOtherNodes(ctx, o, key)
+}
+
+// observeOtherNodes observes the nodes outside the member that the root and its claims name.
+func (r *reconciler) observeOtherNodes(ctx context.Context, o lifecycle.Observed, key types.NamespacedName) (_ lifecycle.Observed, err error) {
 	if o.OtherNodes, err = findOtherNodes(ctx, r.Host, o); err != nil {
 		return o, err
 	}

@@ -179,7 +179,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	var failures []error
 	first := 0
 	if len(all) > 1 {
-		first = rand.IntN(len(all)) // so that no Node always exceeds the limit of writes
+		first = rand.IntN(len(all)) //nolint:gosec // no secret: so that no Node always exceeds the limit of writes
 	}
 	for i := range all {
 		recheck, err := r.reconcileNode(ctx, request.Name, all[(first+i)%len(all)])
@@ -292,11 +292,7 @@ func virtualNodesOf(member observed, existing []corev1.Node, pods []corev1.Pod) 
 // can be decided before.
 func (r *Reconciler) observeNode(ctx context.Context, o observed) (_ observed, again time.Duration, err error) {
 	if o.node == nil {
-		o.node, err = index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(o.name))
-	}
-	if err == nil && o.node == nil && o.registration != nil && o.registration.Status.ClusterID != "" {
-		// The cache may be stale, or limited to Xylem's Nodes.
-		o.node, err = index.FindObject[corev1.Node](ctx, r.Live, index.ClusterScopedKey(o.name))
+		o.node, err = r.findNode(ctx, o)
 	}
 	if err != nil || !o.mustGo() || o.node == nil && o.registration != nil && o.registration.Status.ClusterID == "" {
 		return o, 0, err
@@ -310,20 +306,35 @@ func (r *Reconciler) observeNode(ctx context.Context, o observed) (_ observed, a
 	if err != nil {
 		return o, 0, err
 	}
-	if o.pods = countStaying(cached, gone, ended); o.lost && !o.registrationLeaving() {
+	o.pods = countStaying(cached, gone, ended)
+	if o.lost && !o.registrationLeaving() {
 		o.pods += len(nominated)
-		if o.pods == 0 && o.node != nil && o.node.Spec.Unschedulable && requestedBefore(o.node).Lost != nil {
-			if left := o.lostWait(); left > 0 {
-				return o, left, nil // no live read yet
-			}
-		} else if o.pods == 0 && o.node != nil {
-			o.pods = 1 // the Node is to be cordoned first, so the Pods need not be counted
-		}
 	}
-	if o.pods == 0 {
+	switch {
+	case o.pods > 0:
+	case o.lostBefore() && o.lostWait() > 0:
+		return o, o.lostWait(), nil // no live read yet
+	case o.lost && !o.registrationLeaving() && o.node != nil && !o.lostBefore():
+		o.pods = 1 // the Node is cordoned first, so its Pods need not be counted yet
+	default:
 		o.pods, err = r.countPodsOn(ctx, o.name, gone, ended)
 	}
 	return o, 0, err
+}
+
+// lostBefore reports whether the Node is cordoned because it has lost its group.
+func (o observed) lostBefore() bool {
+	return o.lost && !o.registrationLeaving() && o.node != nil && o.node.Spec.Unschedulable && requestedBefore(o.node).Lost != nil
+}
+
+// findNode returns the Node with the observed name. If the cache lacks it, findNode reads it live, because the cache may be
+// stale, or limited to Xylem's Nodes.
+func (r *Reconciler) findNode(ctx context.Context, o observed) (*corev1.Node, error) {
+	node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(o.name))
+	if err == nil && node == nil && o.registration != nil && o.registration.Status.ClusterID != "" {
+		return index.FindObject[corev1.Node](ctx, r.Live, index.ClusterScopedKey(o.name))
+	}
+	return node, err
 }
 
 // countStaying counts the Pods of a Node that keep it, which are all but those of DaemonSets. Once the registration is gone,

@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 // observed is the input of decideNode for a registration and its Node.
@@ -124,10 +125,7 @@ func decideNode(o observed) decision {
 		return decision{nameTaken: !o.registrationLeaving(), again: recheckOfTakenName(o)}
 	case o.mustGo() && (o.node == nil && o.pods == 0 || o.node != nil && !o.nodeNamesRegistration()):
 		return decision{}
-	case o.mustGo() && o.node != nil && o.pods == 0 && cordonedIfNeeded(o):
-		if left := o.lostWait(); left > 0 {
-			return decision{again: left}
-		}
+	case o.mayRemove():
 		return decision{do: removeNode{}}
 	case o.node == nil:
 		node := newVirtualNode(o)
@@ -140,10 +138,18 @@ func decideNode(o observed) decision {
 		return decision{do: patchNode{after}} // the watch enqueues the registration again for the status
 	}
 	changed, again := setNodeStatus(after, o)
+	if o.pods == 0 {
+		again = route.SoonerDelay(again, o.lostWait())
+	}
 	if changed {
 		return decision{do: patchNodeStatus{after}, again: again}
 	}
 	return decision{again: again}
+}
+
+// mayRemove reports whether the Node must go, and can be deleted now.
+func (o observed) mayRemove() bool {
+	return o.mustGo() && o.node != nil && o.pods == 0 && cordonedIfNeeded(o) && o.lostWait() == 0
 }
 
 func recheckOfTakenName(o observed) time.Duration {

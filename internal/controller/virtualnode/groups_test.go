@@ -226,7 +226,7 @@ func TestNodeOfGroup(t *testing.T) {
 		"cordoned, and the group is not known":                  {seen(ofGroup(nil), notKnown, with(xylem)), "nothing"},
 		"the group is lost":                                     {seen(ofGroup(nil), lost, pods, with()), "patch cordoned"},
 		"the group is lost, and Pods remain":                    {seen(ofGroup(nil), lost, pods, with(left)), "status Ready=True"},
-		"the group has just been lost":                          {seen(ofGroup(nil), lost, with(left)), "nothing"},
+		"the group has just been lost":                          {seen(ofGroup(nil), lost, with(left)), "status Ready=True"},
 		"the group is lost, and no Pod is left":                 {seen(ofGroup(nil), lost, with(left), func(o *observed) { o.now = metav1.NewTime(start.Add(lostDelay)) }), "remove"},
 		"the group is back":                                     {seen(ofGroup(groupOf()), with(left)), "patch"},
 		"no node of the group is ready":                         {seen(ofGroup(groupOf(func(g *member.NodeGroup) { g.Summary.Ready, g.Summary.Nodes = 0, 0 })), with()), "patch tainted"},

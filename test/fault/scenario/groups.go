@@ -86,7 +86,7 @@ func (w *World) undivided(ctx context.Context) error {
 		return err
 	}
 	if string(pod.UID) != w.Noted("pod") {
-		return fmt.Errorf("Pod %s was replaced", app)
+		return fmt.Errorf("the Pod %s was replaced", app)
 	}
 	return errors.Join(w.virtualNode(ctx, rig.NodeOne), w.upAndBound(ctx), w.disks(rig.One, groupedClaim, 0),
 		w.nothing(ctx, []string{groupedApp, groupedClaim}, w.Clusters()...))

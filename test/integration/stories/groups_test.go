@@ -19,13 +19,14 @@ import (
 // roleLabel is the role of a control plane's node, which kubectl shows.
 const roleLabel = "node-role.kubernetes.io/control-plane"
 
-// divided sets spec.nodes of a registration until the story ends. It waits until the virtual nodes of these groups are
+// divided sets spec.nodes of a registration until the story ends, which then deletes its Pods. It waits until the virtual nodes of these groups are
 // the only ones of the member that accept Pods.
-func divided(ctx context.Context, registration string, groups []string, rules ...v1alpha1.NodeGroup) {
+func (s *story) divided(ctx context.Context, registration string, groups []string, rules ...v1alpha1.NodeGroup) {
 	GinkgoHelper()
 	divide(ctx, registration, rules)
-	DeferCleanup(func(ctx SpecContext) {
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // A cleanup has a context of its own.
 		divide(ctx, registration, nil)
+		s.cleanUp(ctx) // a virtual node without a group is kept while Pods are bound to it
 		virtualNodes(ctx, registration, v1alpha1.DefaultNodeNamePrefix+registration)
 	}, NodeTimeout(storyTime))
 	names := make([]string, 0, len(groups))
@@ -80,7 +81,7 @@ func zoned(ctx context.Context, m *harness.Cluster) {
 	for i, name := range x.Fleet.Member(m.Name()).NodeNames() {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		patch(ctx, m, node, fmt.Sprintf(`{"metadata":{"labels":{%q:"zone-%d"}}}`, corev1.LabelTopologyZone, i+1))
-		DeferCleanup(func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // A cleanup has a context of its own.
 			patch(ctx, m, node, fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1.LabelTopologyZone))
 		})
 	}
@@ -101,7 +102,7 @@ func hostNode(ctx context.Context, name string, match OmegaMatcher) {
 
 var _ = Describe("A member as several nodes", func() {
 	It("has a virtual node for each zone, which follows the zone's nodes", func(ctx SpecContext) {
-		begin(ctx)
+		s := begin(ctx)
 		m := x.Member(one)
 		zoned(ctx, m)
 		names := x.Fleet.Member(one).NodeNames()
@@ -110,7 +111,7 @@ var _ = Describe("A member as several nodes", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			patch(ctx, m, first, fmt.Sprintf(`{"metadata":{"labels":{%q:null,%q:null}}}`, v1alpha1.LabelClusterID, roleLabel))
 		})
-		divided(ctx, one, []string{"zone-1", "zone-2"}, forEachZone())
+		s.divided(ctx, one, []string{"zone-1", "zone-2"}, forEachZone())
 		hostNode(ctx, groupNode(one, "zone-1"), And(
 			HaveField("Labels", And(
 				HaveKeyWithValue(corev1.LabelTopologyZone, "zone-1"), HaveKeyWithValue(corev1.LabelHostname, groupNode(one, "zone-1")),
@@ -134,10 +135,10 @@ var _ = Describe("A member as several nodes", func() {
 	}, SpecTimeout(storyTime))
 
 	It("has a virtual node for each node, which goes when the node goes", suite.Slow, func(ctx SpecContext) {
-		begin(ctx)
+		s := begin(ctx)
 		m := x.Member(one)
 		names := x.Fleet.Member(one).NodeNames()
-		divided(ctx, one, names, forEachNode())
+		s.divided(ctx, one, names, forEachNode())
 		var like corev1.Node
 		Expect(m.API.Get(ctx, client.ObjectKey{Name: names[0]}, &like)).To(Succeed())
 		added := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "added.node." + one, Labels: like.Labels, Annotations: like.Annotations}, Status: like.Status}

@@ -24,12 +24,12 @@ var _ = Describe("Pods of a member with several nodes", func() {
 		s := begin(ctx)
 		m := x.Member(one)
 		names := x.Fleet.Member(one).NodeNames()
-		divided(ctx, one, names, forEachNode())
+		s.divided(ctx, one, names, forEachNode())
 
 		labels := map[string]string{"app": "db"}
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "db"}}
 		set.Spec = appsv1.StatefulSetSpec{
-			ServiceName: "db", Replicas: ptr.To(int32(len(names))), PodManagementPolicy: appsv1.ParallelPodManagement, //nolint:gosec // few
+			ServiceName: "db", Replicas: ptr.To(int32(len(names))), PodManagementPolicy: appsv1.ParallelPodManagement,
 			Selector:             &metav1.LabelSelector{MatchLabels: labels},
 			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec()},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*s.newClaim("data")},
@@ -72,7 +72,7 @@ var _ = Describe("Pods of a member with several nodes", func() {
 		s := begin(ctx)
 		m := x.Member(one)
 		zoned(ctx, m)
-		divided(ctx, one, []string{"zone-1", "zone-2"}, forEachZone())
+		s.divided(ctx, one, []string{"zone-1", "zone-2"}, forEachZone())
 		class := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimRetain)
 		class.Provisioner = "kubernetes.io/no-provisioner"
 		inMember(ctx, m, &class)

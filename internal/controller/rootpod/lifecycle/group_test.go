@@ -9,14 +9,14 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
-	. "github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle/lifecycletest"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle/lifecycletest"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
 func groupNode(group string) *corev1.Node {
-	node := VirtualNode()
-	node.Name = v1alpha1.GroupNodeName(group, MemberHere.NodeName)
+	node := lifecycletest.VirtualNode()
+	node.Name = v1alpha1.GroupNodeName(group, lifecycletest.MemberHere.NodeName)
 	node.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
 	node.Labels[corev1.LabelHostname] = node.Name
 	node.Annotations = map[string]string{v1alpha1.AnnotationNodeSelector: `{"matchExpressions":[{"key":"zone","operator":"In","values":["` + group + `"]}]}`}
@@ -25,14 +25,14 @@ func groupNode(group string) *corev1.Node {
 
 // realNode is a node of the host that is named like the node of a group.
 func realNode(group string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.GroupNodeName(group, MemberHere.NodeName)}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.GroupNodeName(group, lifecycletest.MemberHere.NodeName)}}
 }
 
 // inGroup binds the Pod and its claim to the node of a group.
 func inGroup(node *corev1.Node, name string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
-		BoundToMember(o)
-		o.Root.Spec.NodeName, o.Node = v1alpha1.GroupNodeName(name, MemberHere.NodeName), node
+		lifecycletest.BoundToMember(o)
+		o.Root.Spec.NodeName, o.Node = v1alpha1.GroupNodeName(name, lifecycletest.MemberHere.NodeName), node
 	}
 }
 
@@ -40,22 +40,22 @@ func inGroup(node *corev1.Node, name string) func(*lifecycle.Observed) {
 func chosenGroup(node *corev1.Node, nominated, selected string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		o.Node = node
-		o.Root.Status.NominatedNodeName = v1alpha1.GroupNodeName(nominated, MemberHere.NodeName)
-		o.Claims[0].Root.Annotations[route.AnnSelectedNode] = v1alpha1.GroupNodeName(selected, MemberHere.NodeName)
+		o.Root.Status.NominatedNodeName = v1alpha1.GroupNodeName(nominated, lifecycletest.MemberHere.NodeName)
+		o.Claims[0].Root.Annotations[route.AnnSelectedNode] = v1alpha1.GroupNodeName(selected, lifecycletest.MemberHere.NodeName)
 	}
 }
 
 // leafIn adds a leaf that was created for the node of a group.
 func leafIn(group string, others ...*corev1.Node) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
-		WithLeafPod(o)
+		lifecycletest.WithLeafPod(o)
 		term, _ := podspec.GroupSelectorOf(groupNode(group))
 		podspec.RequireGroup(o.Leaf, term)
 		o.OtherNodes = map[string]*corev1.Node{}
 		for _, node := range others {
 			o.OtherNodes[node.Name] = node
 		}
-		WithPushedCondition(MemberHere, corev1.ConditionTrue)(o)
+		lifecycletest.WithPushedCondition(lifecycletest.MemberHere, corev1.ConditionTrue)(o)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestPodsOnNodesOfGroups(t *testing.T) {
 		return node
 	}
 	deleting := func(o *lifecycle.Observed) {
-		o.Root.DeletionTimestamp = &Now
+		o.Root.DeletionTimestamp = &lifecycletest.Now
 		o.Root.Status.Phase = corev1.PodFailed
 	}
 	for name, c := range map[string]struct {
@@ -83,7 +83,7 @@ func TestPodsOnNodesOfGroups(t *testing.T) {
 		"deleted, on a node of the host":    {change: []func(*lifecycle.Observed){inGroup(realNode("a"), "a"), deleting}, want: lifecycle.Nothing{}},
 		"deleted, on the node of a group":   {change: []func(*lifecycle.Observed){inGroup(groupNode("a"), "a"), deleting}, want: lifecycle.FinishRoot{}},
 		"deleted, without Node and leaf":    {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting}, want: lifecycle.Nothing{}},
-		"deleted, without Node, had a leaf": {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting, WithPushedCondition(MemberHere, corev1.ConditionTrue)}, want: lifecycle.FinishRoot{}},
+		"deleted, without Node, had a leaf": {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting, lifecycletest.WithPushedCondition(lifecycletest.MemberHere, corev1.ConditionTrue)}, want: lifecycle.FinishRoot{}},
 		"deleted, without Node, has a leaf": {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting, leafIn("a")}, want: lifecycle.RemoveLeaf{}},
 		"a leaf, then a node of the host":   {change: []func(*lifecycle.Observed){inGroup(realNode("a"), "a"), leafIn("a", realNode("a"))}, want: lifecycle.RemoveLeaf{}},
 		"chosen":                            {change: []func(*lifecycle.Observed){chosenGroup(groupNode("a"), "a", "a")}, want: lifecycle.CreateLeaf{}},
@@ -96,7 +96,7 @@ func TestPodsOnNodesOfGroups(t *testing.T) {
 		"a leaf with a volume elsewhere":    {change: []func(*lifecycle.Observed){chosenGroup(groupNode("b"), "b", "b"), leafIn("a", groupNode("b")), func(o *lifecycle.Observed) { o.Claims[0].Leaf.Spec.VolumeName = "pvc-1" }}, want: lifecycle.Nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := lifecycle.NextDecision(ObservedPod(c.change...))
+			got := lifecycle.NextDecision(lifecycletest.ObservedPod(c.change...))
 			if reflect.TypeOf(got) != reflect.TypeOf(c.want) {
 				t.Fatalf("decision: %#v, want %T", got, c.want)
 			}
@@ -127,7 +127,7 @@ func TestLeafRequiresItsGroup(t *testing.T) {
 		"with a volume of unknown groups": {change: func(o *lifecycle.Observed) { o.Claims[0].GroupsUnknown = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, created := lifecycle.NextDecision(ObservedPod(inGroup(groupNode("a"), "a"), c.change)).(lifecycle.CreateLeaf)
+			d, created := lifecycle.NextDecision(lifecycletest.ObservedPod(inGroup(groupNode("a"), "a"), c.change)).(lifecycle.CreateLeaf)
 			if !created || !podspec.IsKeptToGroup(d.Leaf, group) || d.Leaf.Spec.NodeName != "" {
 				t.Fatalf("the leaf is not kept to its group: %+v", d.Leaf)
 			}
