@@ -67,12 +67,12 @@ func listEndingObjects(ctx context.Context, r client.Reader, storage, pods strin
 }
 
 // endingIndexFields returns an index of ending objects for each kind. where returns an object's key.
-func endingIndexFields(where func(client.Object) string) []indexField {
+func endingIndexFields(where func(client.Object) []string) []indexField {
 	extract := func(obj client.Object) []string {
 		if EndingSince(obj) == nil {
 			return nil
 		}
-		return nonEmptyKeys(where(obj))
+		return where(obj)
 	}
 	return []indexField{
 		{&corev1.Pod{}, endingIndex, extract},
@@ -83,21 +83,22 @@ func endingIndexFields(where func(client.Object) string) []indexField {
 
 // concernedMember returns the member that a host object concerns: its node for a Pod, or the cluster of a claim, a
 // volume, or a promise without a disk.
-func concernedMember(obj client.Object) string {
+func concernedMember(obj client.Object) []string {
 	switch obj := obj.(type) {
 	case *corev1.Pod:
+		keys := nonEmptyKeys(obj.Spec.NodeName)
 		if member, found := v1alpha1.MemberNodeOf(obj.Spec.NodeName); found {
-			return member
+			keys = append(keys, member)
 		}
-		return obj.Spec.NodeName
+		return keys
 	case *corev1.PersistentVolumeClaim:
-		return obj.Annotations[v1alpha1.AnnotationPlacedIn]
+		return nonEmptyKeys(obj.Annotations[v1alpha1.AnnotationPlacedIn])
 	case *corev1.PersistentVolume:
 		if hostpv.IsUnfulfilledPromise(obj) {
-			return obj.Labels[v1alpha1.LabelClusterID]
+			return nonEmptyKeys(obj.Labels[v1alpha1.LabelClusterID])
 		}
 		cluster, _, _, _ := hostpv.LeafOfHostVolume(obj)
-		return cluster
+		return nonEmptyKeys(cluster)
 	}
-	return ""
+	return nil
 }

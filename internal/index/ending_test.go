@@ -1,6 +1,7 @@
 package index
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -68,7 +69,8 @@ func TestPlace(t *testing.T) {
 		obj  client.Object
 		want string
 	}{
-		"a Pod":    {pod, in.NodeName},
+		"a Pod": {pod, in.NodeName},
+		"a Pod on the node of a group, or of a member with such a name": {&corev1.Pod{Spec: corev1.PodSpec{NodeName: "a.node"}}, "a.node node"},
 		"a claim":  {claim, in.ClusterID},
 		"a volume": {host, in.ClusterID},
 		"a volume with different members in label and handle": {forged, ""},
@@ -79,7 +81,7 @@ func TestPlace(t *testing.T) {
 		"another kind":                                        {class, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := concernedMember(tc.obj); got != tc.want {
+			if got := strings.Join(concernedMember(tc.obj), " "); got != tc.want {
 				t.Errorf("place is %q, want %q", got, tc.want)
 			}
 		})

@@ -24,7 +24,7 @@ const (
 // SetupMemberIndexes adds the indexes to a member's cache. Call it before the cache starts.
 func SetupMemberIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	copyOf := func(obj client.Object) []string { return nonEmptyKeys(obj.GetAnnotations()[v1alpha1.AnnotationCopyOf]) }
-	return addIndexFields(ctx, indexer, append(endingIndexFields(func(client.Object) string { return endingLeavesKey }), []indexField{
+	return addIndexFields(ctx, indexer, append(endingIndexFields(func(client.Object) []string { return []string{endingLeavesKey} }), []indexField{
 		{&corev1.Event{}, eventsByObject, indexByKey(func(event *corev1.Event) string { return string(event.InvolvedObject.UID) })},
 		{&corev1.PersistentVolume{}, volumesByClaimUID, indexByKey(func(pv *corev1.PersistentVolume) string {
 			return string(ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID)

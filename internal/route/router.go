@@ -55,9 +55,9 @@ type Router struct {
 	objectsMu sync.RWMutex
 	objects   map[reflect.Type]toolscache.Indexer
 
-	// onDemand contains the kinds that OnDemandSource has begun to route.
-	onDemandMu sync.Mutex
-	onDemand   map[reflect.Type]bool
+	// onDemand contains the kinds that OnDemandSource has begun to route, and indexed those whose index it has added.
+	onDemandMu        sync.Mutex
+	onDemand, indexed map[reflect.Type]bool
 
 	mu            sync.RWMutex
 	subscriptions map[reflect.Type]map[ownerKey]map[*subscription]struct{}
@@ -72,7 +72,7 @@ type subscription struct {
 
 // New creates a Router for the host's cache.
 func New(hostCache cache.Cache) *Router {
-	return &Router{cache: hostCache, onDemand: map[reflect.Type]bool{}, objects: map[reflect.Type]toolscache.Indexer{}, subscriptions: map[reflect.Type]map[ownerKey]map[*subscription]struct{}{}}
+	return &Router{cache: hostCache, onDemand: map[reflect.Type]bool{}, indexed: map[reflect.Type]bool{}, objects: map[reflect.Type]toolscache.Indexer{}, subscriptions: map[reflect.Type]map[ownerKey]map[*subscription]struct{}{}}
 }
 
 // ownerIndex is the name of the index by owner.
@@ -238,8 +238,11 @@ func (r *Router) routeOnDemand(ctx context.Context, object client.Object, addInd
 	if r.onDemand[reflect.TypeOf(object)] {
 		return nil
 	}
-	if err := addIndex(ctx, r.cache); err != nil {
-		return err
+	if !r.indexed[reflect.TypeOf(object)] { // adding an index again fails, but the handlers may fail and be added later
+		if err := addIndex(ctx, r.cache); err != nil {
+			return err
+		}
+		r.indexed[reflect.TypeOf(object)] = true
 	}
 	if err := r.addHandlers(ctx, []client.Object{object}); err != nil {
 		return err

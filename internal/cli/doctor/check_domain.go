@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,7 @@ var (
 )
 
 // clusterZone matches the plugin of CoreDNS that serves the cluster's names, with the cluster domain.
-var clusterZone = regexp.MustCompile(`(?m)^\s*kubernetes\s+([a-z0-9][a-z0-9.-]*)`)
+var clusterZone = regexp.MustCompile(`(?m)^[ \t]*kubernetes[ \t]+([a-z0-9][a-z0-9.-]*)`)
 
 // readDomain returns the cluster domain from the configuration of CoreDNS, or "" if it is unknown: no API shows the cluster
 // domain, not every cluster keeps this ConfigMap, and not every user may read it.
@@ -44,7 +45,7 @@ func domainOf(corefile string) string {
 	if found == nil {
 		return ""
 	}
-	return inspect.Plain(found[1])
+	return inspect.Plain(strings.TrimSuffix(found[1], "."))
 }
 
 // judgeDomain compares a member's cluster domain with the host's.

@@ -87,9 +87,10 @@ func decideBudgetAction(o observed) decision {
 	if problem := o.notEnforcedProblem(leaf); problem != nil {
 		return reportNotEnforced{problem, leaf != nil}
 	}
-	if o.countDueIn > 0 {
+	if o.countDueIn > 0 && leaf != nil {
 		return waitForCount{o.countDueIn}
 	}
+	// A new budget does not wait: until the count, no Pod elsewhere counts as healthy, so the budget is stricter.
 	want := mirror.TranslateBudget(o.host, o.member, requiredHealthy(o.host, o.healthyCounts))
 	if leaf == nil {
 		if o.host.Status.ObservedGeneration < o.host.Generation {

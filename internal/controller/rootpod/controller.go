@@ -291,7 +291,7 @@ func (r *reconciler) groupsUnknown(ctx context.Context, host *corev1.PersistentV
 		return false, nil
 	}
 	leaf, err := index.FindObject[corev1.PersistentVolume](ctx, r.Cache, index.ClusterScopedKey(name))
-	return leaf != nil && leaf.UID == uid && leaf.Spec.NodeAffinity != nil, err
+	return leaf == nil || leaf.UID != uid || leaf.Spec.NodeAffinity != nil, err
 }
 
 // observeVolumeCopy observes the copy of the claim's shared volume, which another member has. The copy

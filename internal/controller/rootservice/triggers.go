@@ -154,10 +154,9 @@ func (r *reconciler) lacksLeaf(ctx context.Context, key types.NamespacedName) bo
 	if leaves == nil {
 		return false
 	}
-	for _, name := range []pausedName{{false, key}, allIn(key.Namespace, false)} {
-		if rest, _ := r.paused.remaining(name); rest > 0 {
-			return false // the Service is reconciled at the end of the pause
-		}
+	// A pause of the namespace does not matter: a Service that was not reconciled in it would otherwise never be.
+	if rest, _ := r.paused.remaining(pausedName{false, key}); rest > 0 {
+		return false // the Service is reconciled at the end of the pause
 	}
 	leaf, err := index.FindObject[corev1.Service](ctx, leaves, key)
 	return err == nil && leaf == nil

@@ -277,6 +277,9 @@ func reduceClaim(obj any) (any, error) {
 	return claim, nil
 }
 
+// untranslatable replaces a node affinity that restricts a volume, but that no virtual node can show.
+var untranslatable = &corev1.VolumeNodeAffinity{}
+
 // reduceVolume drops the fields of a PV that no decision reads. A member may have many PVs that
 // Xylem did not create. It keeps the node affinity if virtual nodes may have labels for it.
 func reduceVolume(obj any) (any, error) {
@@ -285,8 +288,11 @@ func reduceVolume(obj any) (any, error) {
 		return obj, nil
 	}
 	pv.ManagedFields = nil
-	if mirror.StampedRootUID(pv) == "" || len(hostpv.TopologiesOf(pv.Spec.NodeAffinity)) == 0 {
+	switch {
+	case mirror.StampedRootUID(pv) == "":
 		pv.Spec.NodeAffinity = nil
+	case pv.Spec.NodeAffinity != nil && len(hostpv.TopologiesOf(pv.Spec.NodeAffinity)) == 0:
+		pv.Spec.NodeAffinity = untranslatable
 	}
 	pv.Spec.MountOptions = nil
 	if pv.Spec.CSI != nil {

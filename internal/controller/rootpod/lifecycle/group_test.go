@@ -10,6 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle/lifecycletest"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -18,7 +19,7 @@ func groupNode(group string) *corev1.Node {
 	node := lifecycletest.VirtualNode()
 	node.Name = v1alpha1.GroupNodeName(group, lifecycletest.MemberHere.NodeName)
 	node.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
-	node.Labels[corev1.LabelHostname] = node.Name
+	node.Labels[corev1.LabelHostname], node.Labels[v1alpha1.LabelNodeGroup] = node.Name, group
 	node.Annotations = map[string]string{v1alpha1.AnnotationNodeSelector: `{"matchExpressions":[{"key":"zone","operator":"In","values":["` + group + `"]}]}`}
 	return node
 }
@@ -75,25 +76,26 @@ func TestPodsOnNodesOfGroups(t *testing.T) {
 		want   lifecycle.Decision // only its type is compared
 		waits  bool               // reports ReasonSelectedNode
 	}{
-		"bound":                             {change: []func(*lifecycle.Observed){inGroup(groupNode("a"), "a")}, want: lifecycle.CreateLeaf{}},
-		"the Node is missing":               {change: []func(*lifecycle.Observed){inGroup(nil, "a")}, want: lifecycle.Nothing{}, waits: true},
-		"the Node lacks the selector":       {change: []func(*lifecycle.Observed){inGroup(without(v1alpha1.AnnotationNodeSelector), "a")}, want: lifecycle.Nothing{}, waits: true},
-		"a node of the host":                {change: []func(*lifecycle.Observed){inGroup(realNode("a"), "a")}, want: lifecycle.Nothing{}},
-		"a node with another cluster ID":    {change: []func(*lifecycle.Observed){inGroup(without(v1alpha1.LabelClusterID), "a")}, want: lifecycle.Nothing{}},
-		"deleted, on a node of the host":    {change: []func(*lifecycle.Observed){inGroup(realNode("a"), "a"), deleting}, want: lifecycle.Nothing{}},
-		"deleted, on the node of a group":   {change: []func(*lifecycle.Observed){inGroup(groupNode("a"), "a"), deleting}, want: lifecycle.FinishRoot{}},
-		"deleted, without Node and leaf":    {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting}, want: lifecycle.Nothing{}},
-		"deleted, without Node, had a leaf": {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting, lifecycletest.WithPushedCondition(lifecycletest.MemberHere, corev1.ConditionTrue)}, want: lifecycle.FinishRoot{}},
-		"deleted, without Node, has a leaf": {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting, leafIn("a")}, want: lifecycle.RemoveLeaf{}},
-		"a leaf, then a node of the host":   {change: []func(*lifecycle.Observed){inGroup(realNode("a"), "a"), leafIn("a", realNode("a"))}, want: lifecycle.RemoveLeaf{}},
-		"chosen":                            {change: []func(*lifecycle.Observed){chosenGroup(groupNode("a"), "a", "a")}, want: lifecycle.CreateLeaf{}},
-		"chosen, a node of the host":        {change: []func(*lifecycle.Observed){chosenGroup(realNode("a"), "a", "a")}, want: lifecycle.Nothing{}},
-		"chosen, without the selector":      {change: []func(*lifecycle.Observed){chosenGroup(without(v1alpha1.AnnotationNodeSelector), "a", "a")}, want: lifecycle.Nothing{}, waits: true},
-		"claim and Pod in different groups": {change: []func(*lifecycle.Observed){chosenGroup(groupNode("a"), "a", "b")}, want: lifecycle.Nothing{}},
-		"a live read names another group":   {change: []func(*lifecycle.Observed){chosenGroup(groupNode("a"), "b", "b")}, want: lifecycle.Nothing{}},
-		"a leaf in the group":               {change: []func(*lifecycle.Observed){chosenGroup(groupNode("a"), "a", "a"), leafIn("a", groupNode("a"))}, want: lifecycle.Nothing{}},
-		"a leaf in another group":           {change: []func(*lifecycle.Observed){chosenGroup(groupNode("b"), "b", "b"), leafIn("a", groupNode("b"))}, want: lifecycle.RemoveLeaf{}},
-		"a leaf with a volume elsewhere":    {change: []func(*lifecycle.Observed){chosenGroup(groupNode("b"), "b", "b"), leafIn("a", groupNode("b")), func(o *lifecycle.Observed) { o.Claims[0].Leaf.Spec.VolumeName = "pvc-1" }}, want: lifecycle.Nothing{}},
+		"bound":                                   {change: []func(*lifecycle.Observed){inGroup(groupNode("a"), "a")}, want: lifecycle.CreateLeaf{}},
+		"the Node is missing":                     {change: []func(*lifecycle.Observed){inGroup(nil, "a")}, want: lifecycle.Nothing{}, waits: true},
+		"the Node lacks the selector":             {change: []func(*lifecycle.Observed){inGroup(without(v1alpha1.AnnotationNodeSelector), "a")}, want: lifecycle.Nothing{}, waits: true},
+		"a node of the host":                      {change: []func(*lifecycle.Observed){inGroup(realNode("a"), "a")}, want: lifecycle.Nothing{}},
+		"a node with another cluster ID":          {change: []func(*lifecycle.Observed){inGroup(without(v1alpha1.LabelClusterID), "a")}, want: lifecycle.Nothing{}},
+		"deleted, on a node of the host":          {change: []func(*lifecycle.Observed){inGroup(realNode("a"), "a"), deleting}, want: lifecycle.Nothing{}},
+		"deleted, on the node of a group":         {change: []func(*lifecycle.Observed){inGroup(groupNode("a"), "a"), deleting}, want: lifecycle.FinishRoot{}},
+		"deleted, without Node and leaf":          {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting}, want: lifecycle.Nothing{}},
+		"deleted, without Node, had a leaf":       {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting, lifecycletest.WithPushedCondition(lifecycletest.MemberHere, corev1.ConditionTrue)}, want: lifecycle.FinishRoot{}},
+		"deleted, without Node, has a leaf":       {change: []func(*lifecycle.Observed){inGroup(nil, "a"), deleting, leafIn("a")}, want: lifecycle.RemoveLeaf{}},
+		"a leaf, then a node of the host":         {change: []func(*lifecycle.Observed){inGroup(realNode("a"), "a"), leafIn("a", realNode("a"))}, want: lifecycle.RemoveLeaf{}},
+		"chosen":                                  {change: []func(*lifecycle.Observed){chosenGroup(groupNode("a"), "a", "a")}, want: lifecycle.CreateLeaf{}},
+		"chosen, a node of the host":              {change: []func(*lifecycle.Observed){chosenGroup(realNode("a"), "a", "a")}, want: lifecycle.Nothing{}},
+		"chosen, without the selector":            {change: []func(*lifecycle.Observed){chosenGroup(without(v1alpha1.AnnotationNodeSelector), "a", "a")}, want: lifecycle.Nothing{}, waits: true},
+		"claim and Pod in different groups":       {change: []func(*lifecycle.Observed){chosenGroup(groupNode("a"), "a", "b")}, want: lifecycle.Nothing{}},
+		"a live read names another group":         {change: []func(*lifecycle.Observed){chosenGroup(groupNode("a"), "b", "b")}, want: lifecycle.Nothing{}},
+		"a leaf in the group":                     {change: []func(*lifecycle.Observed){chosenGroup(groupNode("a"), "a", "a"), leafIn("a", groupNode("a"))}, want: lifecycle.Nothing{}},
+		"a leaf, and the group's Node is missing": {change: []func(*lifecycle.Observed){chosenGroup(nil, "a", "a"), leafIn("a")}, want: lifecycle.Nothing{}},
+		"a leaf in another group":                 {change: []func(*lifecycle.Observed){chosenGroup(groupNode("b"), "b", "b"), leafIn("a", groupNode("b"))}, want: lifecycle.RemoveLeaf{}},
+		"a leaf with a volume elsewhere":          {change: []func(*lifecycle.Observed){chosenGroup(groupNode("b"), "b", "b"), leafIn("a", groupNode("b")), func(o *lifecycle.Observed) { o.Claims[0].Leaf.Spec.VolumeName = "pvc-1" }}, want: lifecycle.Nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := lifecycle.NextDecision(lifecycletest.ObservedPod(c.change...))
@@ -122,8 +124,13 @@ func TestLeafRequiresItsGroup(t *testing.T) {
 		change   func(*lifecycle.Observed)
 		required int // expressions in the only required term
 	}{
-		"without an affinity":             {change: func(*lifecycle.Observed) {}, required: 1},
-		"with one for the node":           {change: byHostname, required: 2},
+		"without an affinity":   {change: func(*lifecycle.Observed) {}, required: 1},
+		"with one for the node": {change: byHostname, required: 2},
+		"with a volume that the group does not reach": {change: func(o *lifecycle.Observed) {
+			o.Claims[0] = lifecycletest.BoundClaim(o.Claims[0].Name, lifecycletest.MemberHere)
+			o.Claims[0].BoundHere = true
+			o.Claims[0].Volume.Spec.NodeAffinity = mirror.NodeAffinityToTopologies(lifecycletest.MemberHere.ClusterID, []string{v1alpha1.LabelTopologyPrefix + "b"})
+		}},
 		"with a volume of unknown groups": {change: func(o *lifecycle.Observed) { o.Claims[0].GroupsUnknown = true }},
 	} {
 		t.Run(name, func(t *testing.T) {

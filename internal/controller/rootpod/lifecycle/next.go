@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
@@ -361,8 +362,7 @@ func (o Observed) decideEarlyLeaf() Decision {
 		if c.Root == nil {
 			return RemoveLeaf{Why: "claim " + strconv.Quote(c.Name) + " is gone"}
 		}
-		selected := c.Root.Annotations[route.AnnSelectedNode]
-		if c.Root.Spec.VolumeName == "" && selected != o.Member.NodeName && (!o.nodeOfSameCluster(selected) || o.leafOutsideGroup(selected)) {
+		if o.requestedOutside(c) {
 			return RemoveLeaf{Why: o.whyRequestedElsewhere(c)}
 		}
 		// A volume that is not in the cache yet may be in this member.
@@ -377,6 +377,17 @@ func (o Observed) decideEarlyLeaf() Decision {
 		return copied
 	}
 	return Nothing{}
+}
+
+// requestedOutside reports whether a claim's volume is no longer requested from this member, or from the group of its nodes for
+// which the leaf was created. If the group's Node is missing, the leaf stays: it may run, and the Node may come back.
+func (o Observed) requestedOutside(c Claim) bool {
+	selected := c.Root.Annotations[route.AnnSelectedNode]
+	switch {
+	case c.Root.Spec.VolumeName != "", selected == o.Member.NodeName, o.Member.HasNode(selected) && o.OtherNodes[selected] == nil:
+		return false
+	}
+	return !o.nodeOfSameCluster(selected) || o.leafOutsideGroup(selected)
 }
 
 // earlyLeafRecorded reports whether the root's condition describes its early leaf.
@@ -527,7 +538,7 @@ func (o Observed) decideCreate() Decision {
 			return Nothing{} // the cache will catch up
 		case !ok:
 			return o.refuseNode("does not show which nodes these are (annotation " + v1alpha1.AnnotationNodeSelector + ")")
-		case slices.ContainsFunc(o.Claims, func(c Claim) bool { return c.GroupsUnknown }):
+		case slices.ContainsFunc(o.Claims, o.mayBeOutsideGroup):
 			podspec.PreferGroup(leaf, group)
 		default:
 			podspec.RequireGroup(leaf, group)
@@ -551,6 +562,13 @@ func (o Observed) decideCreate() Decision {
 	}
 	refs.PointAtCopies(o.Copies, leaf)
 	return CreateLeaf{leaf}
+}
+
+// mayBeOutsideGroup reports whether the group of the root's node may lack the claim's volume. The leaf must still run where
+// the volume is: the node was chosen without regard to it, by spec.nodeName or before the volume existed.
+func (o Observed) mayBeOutsideGroup(c Claim) bool {
+	promised := c.Volume != nil && hostpv.IsUnfulfilledPromise(c.Volume) && c.Leaf != nil && !c.LeafClassWaits
+	return c.GroupsUnknown || promised || c.BoundHere && !placement.Member{Node: o.Node}.Reaches(c.Volume)
 }
 
 // memberAsNode returns the member with the name of the root's node, by which the root may select it.
