@@ -96,10 +96,7 @@ func eachRegistration(ctx context.Context, r client.Reader) iter.Seq2[registrati
 				}
 				continue
 			}
-			node, err := FindObject[corev1.Node](ctx, r, ClusterScopedKey(cr.NodeName()))
-			if nodes.NameTaken(node, cr.Status.ClusterID) {
-				node = nil
-			}
+			node, err := wholeMemberNode(ctx, r, cr)
 			if !yield(registrationWithNode{cr, node}, err) {
 				return
 			}
@@ -133,12 +130,21 @@ func groupNodesByCluster(ctx context.Context, r client.Reader) (map[string][]*co
 	return groups, err
 }
 
+// wholeMemberNode returns the Node that represents the whole member of a registration, or nil.
+func wholeMemberNode(ctx context.Context, r client.Reader, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
+	node, err := FindObject[corev1.Node](ctx, r, ClusterScopedKey(cr.NodeName()))
+	if nodes.NameTaken(node, cr.Status.ClusterID) {
+		return nil, err
+	}
+	return node, err
+}
+
 // NodesOfMember returns the Nodes that represent a registration's member or the groups of its nodes. With spec.nodes, it
 // includes those that are no longer needed.
 func NodesOfMember(ctx context.Context, r client.Reader, cr *v1alpha1.ClusterRegistration) ([]corev1.Node, error) {
 	if len(cr.Spec.Nodes) == 0 {
-		node, err := FindObject[corev1.Node](ctx, r, ClusterScopedKey(cr.NodeName()))
-		if err != nil || node == nil || nodes.NameTaken(node, cr.Status.ClusterID) {
+		node, err := wholeMemberNode(ctx, r, cr)
+		if node == nil {
 			return nil, err
 		}
 		return []corev1.Node{*node}, nil

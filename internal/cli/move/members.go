@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/move/objects"
@@ -102,18 +100,6 @@ func (f Fleet) registrationOfCluster(clusterID string) *v1alpha1.ClusterRegistra
 	return &f[i]
 }
 
-// nodesOf returns the virtual nodes of a member.
-func nodesOf(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRegistration) ([]corev1.Node, error) {
-	if len(cr.Spec.Nodes) > 0 {
-		return index.NodesOfMember(ctx, h, cr)
-	}
-	node, err := index.FindObject[corev1.Node](ctx, h, client.ObjectKey{Name: cr.NodeName()})
-	if node == nil {
-		return nil, err
-	}
-	return []corev1.Node{*node}, nil
-}
-
 // usableNodeOf returns a virtual node of a member, or an error that explains why no Pod can start
 // there.
 func usableNodeOf(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
@@ -124,7 +110,7 @@ func usableNodeOf(ctx context.Context, h *objects.Client, cr *v1alpha1.ClusterRe
 		}
 		return nil, fmt.Errorf("member %q is not ready (`kubectl describe clusterregistration %s`): %s", cr.Name, cr.Name, why)
 	}
-	list, err := nodesOf(ctx, h, cr)
+	list, err := index.NodesOfMember(ctx, h, cr)
 	if err != nil {
 		return nil, h.ExplainHostError(err)
 	}

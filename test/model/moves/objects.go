@@ -133,7 +133,9 @@ func (w *world) fixed() []client.Object {
 			}},
 		}
 		labels := map[string]string{v1alpha1.LabelClusterID: place.ClusterID}
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: place.NodeName, Labels: labels}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: place.NodeName, Labels: map[string]string{
+			v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelClusterID: place.ClusterID,
+		}}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionStatus(status)}}
 		objects = append(objects, registration, node, &storagev1.CSIStorageCapacity{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: place.Registration}, StorageClassName: className,
