@@ -483,7 +483,7 @@ func (l *remainingObjects) describeNodes() string {
 	if len(l.nodes) == 1 {
 		return fmt.Sprintf("waiting until node %q is deleted", l.nodes[0])
 	}
-	return fmt.Sprintf("waiting for the deletion of %s (%s)", wording.CountNoun(len(l.nodes), "node"), wording.FirstNames(l.nodes, wording.NamesListed, ", "))
+	return fmt.Sprintf("waiting for the deletion of %s (%s)", wording.CountNoun(len(l.nodes), "node"), firstNames(l.nodes))
 }
 
 // isForcedAndUnreachable reports whether the member is unreachable and an admin forces the deregistration.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -100,13 +100,17 @@ func (r *Reconciler) nodeReadyCondition(ctx context.Context, cr *v1alpha1.Cluste
 	if err != nil {
 		return metav1.Condition{}, 0, err
 	}
+	names := sets.New[string]()
+	for i := range list {
+		names.Insert(list[i].Name)
+	}
 	var taken *corev1.Node
 	var problem string
 	if state.NodeSummary != nil {
 		problem = state.NodeSummary.GroupProblem
-		for _, group := range state.NodeSummary.Groups {
-			name := v1alpha1.GroupNodeName(group.Name, cr.NodeName())
-			if taken != nil || slices.ContainsFunc(list, func(node corev1.Node) bool { return node.Name == name }) {
+		for i := range state.NodeSummary.Groups {
+			name := v1alpha1.GroupNodeName(state.NodeSummary.Groups[i].Name, cr.NodeName())
+			if taken != nil || names.Has(name) {
 				continue
 			}
 			node, err := index.FindObject[corev1.Node](ctx, r.Client, index.ClusterScopedKey(name))
