@@ -302,19 +302,19 @@ func (r *Reconciler) observeNode(ctx context.Context, o observed) (_ observed, a
 	if err != nil {
 		return o, 0, err
 	}
-	nominated, err := index.PodsNominatedTo(ctx, r.Client, o.name)
-	if err != nil {
-		return o, 0, err
-	}
 	o.pods = countStaying(cached, gone, ended)
-	if o.lost && !o.registrationLeaving() {
+	if o.goesAlone() {
+		nominated, err := index.PodsNominatedTo(ctx, r.Client, o.name)
+		if err != nil {
+			return o, 0, err
+		}
 		o.pods += len(nominated)
 	}
 	switch {
 	case o.pods > 0:
 	case o.lostBefore() && o.lostWait() > 0:
 		return o, o.lostWait(), nil // no live read yet
-	case o.lost && !o.registrationLeaving() && o.node != nil && !o.lostBefore():
+	case o.goesAlone() && o.node != nil && !o.lostBefore():
 		o.pods = 1 // the Node is cordoned first, so its Pods need not be counted yet
 	default:
 		o.pods, err = r.countPodsOn(ctx, o.name, gone, ended)
@@ -324,7 +324,7 @@ func (r *Reconciler) observeNode(ctx context.Context, o observed) (_ observed, a
 
 // lostBefore reports whether the Node is cordoned because it has lost its group.
 func (o observed) lostBefore() bool {
-	return o.lost && !o.registrationLeaving() && o.node != nil && o.node.Spec.Unschedulable && requestedBefore(o.node).Lost != nil
+	return o.goesAlone() && o.node != nil && o.node.Spec.Unschedulable && requestedBefore(o.node).Lost != nil
 }
 
 // findNode returns the Node with the observed name. If the cache lacks it, findNode reads it live, because the cache may be

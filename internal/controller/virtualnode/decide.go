@@ -48,6 +48,9 @@ func (o observed) registrationLeaving() bool {
 	return o.registration == nil || o.registration.DeletionTimestamp != nil
 }
 
+// goesAlone reports whether the Node must go although the member stays, because it has lost its group.
+func (o observed) goesAlone() bool { return o.lost && !o.registrationLeaving() }
+
 // mustGo reports whether the Node must be deleted when no Pods are bound to it.
 func (o observed) mustGo() bool { return o.lost || o.registrationLeaving() }
 
@@ -171,7 +174,7 @@ const lostDelay = 10 * time.Second
 func (o observed) lostWait() time.Duration {
 	since := requestedBefore(o.node).Lost
 	switch {
-	case !o.lost || o.registrationLeaving():
+	case !o.goesAlone():
 		return 0
 	case since == nil:
 		return lostDelay

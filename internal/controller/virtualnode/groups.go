@@ -231,9 +231,13 @@ type topologyMatches struct {
 	byNode map[string]nodeTopologies
 }
 
-type nodeTopologies struct{ labels, satisfied map[string]string }
+// nodeTopologies are the keys of the labels for the topologies that a node with these labels satisfies.
+type nodeTopologies struct {
+	labels    map[string]string
+	satisfied sets.Set[string]
+}
 
-// topologiesByNode returns the topologies that each node satisfies, ready or not, as labels.
+// topologiesByNode returns the topologies that each node satisfies, ready or not.
 func (m *topologyMatches) topologiesByNode(list []*corev1.Node, topologies []hostpv.Topology) map[string]nodeTopologies {
 	keys := make([]string, len(topologies))
 	selectors := make([]*nodeaffinity.LazyErrorNodeSelector, len(topologies))
@@ -249,10 +253,10 @@ func (m *topologyMatches) topologiesByNode(list []*corev1.Node, topologies []hos
 	for _, node := range list {
 		known, found := before[node.Name]
 		if !found || !maps.Equal(known.labels, node.Labels) {
-			known = nodeTopologies{labels: node.Labels, satisfied: map[string]string{}}
+			known = nodeTopologies{labels: node.Labels, satisfied: sets.New[string]()}
 			for i, selector := range selectors {
 				if matches, err := selector.Match(node); err == nil && matches {
-					known.satisfied[keys[i]] = ""
+					known.satisfied.Insert(keys[i])
 				}
 			}
 		}
@@ -275,7 +279,7 @@ func (g *grouping) summaryOf(group *nodeGroup, satisfied map[string]nodeTopologi
 	topologies, under := sets.New[string](), map[corev1.NodeConditionType]int{}
 	for i := range group.nodes {
 		node := group.nodes[i]
-		topologies = topologies.Union(sets.KeySet(satisfied[node.Name].satisfied))
+		topologies = topologies.Union(satisfied[node.Name].satisfied)
 		made.Cordoned = made.Cordoned && node.Spec.Unschedulable
 		for _, kind := range pressures {
 			if c := nodes.FindCondition(node, kind); c != nil && c.Status == corev1.ConditionTrue {
